@@ -132,30 +132,6 @@ def disturbed(tmp_path_factory):
 
 
 @pytest.mark.extended
-def test_hold_and_plant_leave_their_trace_in_report_and_record(disturbed):
-    folder, _ = disturbed
-    drawn = {path.name for path in (folder / "out").iterdir()}
-    assert {"path.png", "errors.png", "torques.png"} <= drawn
-    page = html.unescape((folder / "out" / "report.html").read_text("utf-8"))
-    for words in (
-        "<h1>slalom with circling hand</h1>",
-        "rkmk4, dt = 0.002 s",
-        "torque held for 0.01 s",
-        "stiffness 9 1/s^2",
-        "heavy.toml",
-        "The plant differs from the servo's model: inertia of `forearm`.",
-        "not judged: the torque is held and the plant differs from the servo's model",
-    ):
-        assert words in page, words
-    masses = re.findall(r'<td>forearm</td><td class="number">([^<]+)<', page)
-    assert masses == ["1.25", "1"]  # of the plant and of the model
-    with h5py.File(folder / "out" / "run.h5") as file:
-        assert file.attrs["plant_file"] == "heavy.toml"
-        assert file.attrs["plant_differences"] == "inertia of `forearm`"
-        assert (file.attrs["control_period"], file.attrs["dt"]) == (0.01, 0.002)
-
-
-@pytest.mark.extended
 @pytest.mark.usefixtures("undrawn")
 def test_hold_and_plant_leave_their_trace_in_json(disturbed, tmp_path):
     folder, _ = disturbed
@@ -294,14 +270,6 @@ def test_bad_task_is_one_line_and_status_two(tmp_path, change, words):
     for word in words:
         assert word in result.stderr
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.extended
-@pytest.mark.usefixtures("undrawn")
-def test_gif_can_be_asked_for(tmp_path):
-    task = altered(tmp_path, SHORT)
-    result = run("track", task, "--out", tmp_path / "out", "--animation", "gif", "--json")
-    assert str(tmp_path / "out" / "animation.gif") in json.loads(result.stdout)["files"]
 
 
 def test_unknown_animation_is_refused_before_the_work(tmp_path):

@@ -7,7 +7,6 @@ from dataclasses import replace
 import casadi as ca
 import numpy as np
 import pytest
-from fmpy.validation import validate_fmu
 
 import concur as cc
 from concur.certify import certify
@@ -22,7 +21,6 @@ from concur.errors import (
 from concur.outputs import FunctionOutput
 from concur.robot import robot_size
 from tests.control._cases import Q0, case_study, case_study_sample, two_links
-from tests.export._export import COMPILERS, NAME, STRICT, compile_replay, run
 from tests.formulations.textbook import rebuilt
 from tests.oracles import assert_close, crane, difference_quotient
 
@@ -135,11 +133,6 @@ def test_energy_falls_along_random_runs():
     random_runs(2)
 
 
-@pytest.mark.slow
-def test_energy_falls_along_a_hundred_random_runs(compiler):
-    random_runs(100)
-
-
 @pytest.mark.parametrize("group", ["SO3", "SE3", "SE2", "R3"])
 def test_rate_of_the_pose_error_is_that_of_the_group(group):
     hand = cc.Output("hand", "tool", group)
@@ -189,20 +182,6 @@ def test_tick_advances_the_estimate_of_the_load():
         z = z + 0.01 * law.law(Q0, s, *law.flat(sample), z)[-1]
         assert np.abs(z).max() > 0.1
         assert_close(np.array(tick.buffers.state).ravel(), z, 1e-12)
-
-
-@pytest.mark.extended
-@pytest.mark.parametrize(
-    "law",
-    [rover_law(), flyer_law(torque_limits=1.0), rover_law(payload="fore", torque_limits=20.0)],
-    ids=["rover", "flyer", "payload"],
-)
-def test_exported_code_gives_the_torques_of_the_package(law, tmp_path, compiler):
-    law.export(tmp_path, name=NAME)
-    compile_replay(tmp_path, COMPILERS[0], *STRICT)
-    replayed = run("./replay", cwd=tmp_path)
-    assert replayed.returncode == 0, replayed.stdout
-    validate_fmu(str(law.export(tmp_path, target="fmu")))
 
 
 def test_certificates_and_linear_loops_reject_it():

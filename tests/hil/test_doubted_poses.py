@@ -59,14 +59,6 @@ class Dragged:
         return dataclasses.replace(measurement, position=(x + away, y, z))
 
 
-@pytest.mark.extended
-def test_a_source_that_is_right_is_followed():
-    outcome, error, estimator = run(lambda measurement, _: measurement, 2.0, required=True)
-    assert outcome.done, outcome.reason.name
-    assert error < 0.15
-    assert not estimator.poses_refused["frozen"] + estimator.poses_refused["drift"]
-
-
 @pytest.mark.by_default(1)
 @pytest.mark.parametrize("required", [True, False])
 @pytest.mark.parametrize("noise", [0.0, 1e-3])

@@ -110,15 +110,3 @@ def test_curves_of_the_plane_stay_out_of_the_disk_and_touch_it():
     *_, plane = show.margin_figure(ROVER).axes
     ROVER.margins.disk_margin = kept
     assert not plane.patches
-
-
-@pytest.mark.extended
-@pytest.mark.parametrize("draw", [show.step_figure, show.margin_figure])
-@pytest.mark.parametrize("rates", [(1.0, 1.3, 2.0, 4.0, 9.0), (1e-3, 50.0, 1.0, 1.0, 1.0)])
-def test_legends_are_inside_the_picture(draw, rates):
-    figure = draw(critical(*rates))
-    figure.canvas.draw()
-    for axes in figure.axes:
-        box = axes.get_legend().get_window_extent()
-        assert figure.bbox.x0 <= box.x0
-        assert box.x1 <= figure.bbox.x1

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from matplotlib.patches import Polygon
-from matplotlib.text import Text
 
 import concur as cc
 from concur import show
@@ -81,24 +80,6 @@ def test_the_robot_is_drawn_at_six_instants(rover, above):
     across = outlines[1] @ [-np.sin(heading), np.cos(heading)]
     assert np.ptp(along) == pytest.approx(0.2, rel=1e-2)
     assert np.ptp(across) == pytest.approx(0.04, rel=1e-2)
-
-
-def test_times_cover_no_path_and_no_other_time(rover, above):
-    top = above.axes[0]
-    marks = top.transData.transform(np.concatenate([rover.pose[:, :2], rover.pose[:, 2:4]]))
-    boxes = [Text.get_window_extent(text) for text in top.texts]  # without the leader
-    for box in boxes:
-        assert not np.any(np.all((marks > box.min) & (marks < box.max), axis=1))
-        assert sum(box.overlaps(other) for other in boxes) == 1
-
-
-def test_times_stand_at_the_base_of_a_rover_with_a_long_arm(rover):
-    run = rover_run()
-    run.servo.outputs = (run.servo.outputs[0], replace(run.servo.outputs[1], point=(6.0, 0.0, 0.0)))
-    top = show.path_figure(run).axes[0]
-    for row, moment in zip(range(0, 1201, 240), np.linspace(0, 12, 6), strict=True):
-        (text,) = [this for this in top.texts if f"{moment:.3g} s" in this.get_text().split(", ")]
-        np.testing.assert_allclose(text.xy, run.q[row, :2], atol=0.3)
 
 
 def test_relative_positions_are_drawn_in_the_frame_of_their_body():
@@ -188,20 +169,6 @@ def test_the_picture_is_of_the_end_of_a_long_course():
     low, high = view.get_xlim()
     assert high - low < 8.0
     assert low < run.q[-1, 0] < high
-
-
-@pytest.mark.extended
-def test_overview_shows_the_robot_at_the_end(flyer):
-    figure = show.plot_run(flyer)
-    (view,) = views(figure)
-    trace = np.array(line(view, "hand").get_data_3d()).T
-    np.testing.assert_allclose(trace[-1], flyer.pose[-1, :3], atol=1e-9)
-    figure.canvas.draw()
-    box = view.get_legend().get_window_extent()
-    for axes in panels(figure):
-        assert not box.overlaps(axes.get_tightbbox())
-        for axis in (view.xaxis, view.yaxis, view.zaxis):
-            assert not axis.get_tightbbox().overlaps(axes.get_tightbbox())
 
 
 # --- positions of outputs, windows and dashes ----------------------------------------------------

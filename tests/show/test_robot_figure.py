@@ -87,31 +87,12 @@ def test_picture_names_every_body_once_and_inside(make):
 
 
 @pytest.mark.extended
-def test_a_name_stays_at_its_joint_when_the_view_turns():
-    robot = one_joint(J.Revolute((0, 0, 1)))
-    figure = robot.plot()
-    (axes,) = figure.axes
-    name = next(this for this in axes.texts if this.get_text() == "part")
-    before = name.xy
-    axes.view_init(elev=60, azim=20)
-    figure.canvas.draw()
-    knot = next(line for line in axes.get_lines() if line.get_label() == "joints")
-    assert np.linalg.norm(np.subtract(name.xy, before)) > 1e-3
-    np.testing.assert_allclose(name.xy, np.transpose(knot.get_data())[0], atol=1e-9)
-
-
-@pytest.mark.extended
 def test_a_name_with_dollar_signs_is_written_as_it_is(tmp_path):
     inertia = cc.Inertia(1.0, moments=(0.1, 0.1, 0.1))
     robot = cc.Mechanism("$x^$", [cc.Body("$y_$", J.Free(), inertia=inertia)])
     figure = robot.plot([1e3, -1e3, 5.0, 0.0, 0.0, 0.0, 1.0])
     figure.savefig(tmp_path / "robot.png")
     assert [this.get_text() for this in figure.axes[0].texts] == ["$y_$"]
-
-
-def test_pitch_stands_beside_the_name():
-    axes = one_joint(J.Helical((0, 0, 1), -0.0375)).plot().axes[0]
-    assert "part\npitch -0.0375 m/rad" in [this.get_text() for this in axes.texts]
 
 
 def test_picture_has_true_proportions():
@@ -170,10 +151,3 @@ def test_flat_axes_and_wrong_configurations_are_refused():
         robot.plot(ax=Figure().add_subplot())
     with pytest.raises(ShapeError, match=r"shape \(1,\)"):
         robot.plot([0.1, 0.2])
-
-
-@pytest.mark.extended
-def test_pictures_leave_the_settings_of_matplotlib_alone():
-    before = dict(mpl.rcParams)
-    every_joint().plot()
-    assert dict(mpl.rcParams) == before

@@ -8,15 +8,12 @@ import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.text import Text
-from PIL import Image
 from scipy.spatial.transform import Rotation
 
 from concur import show
-from concur.errors import ConcurError
 from concur.show.charts import Curve, Panel, chart, tiles
 from tests.show.fake import flyer_run, rover_run
 
@@ -317,31 +314,6 @@ def test_steps_hold_up_to_the_next_time_and_nothing_is_drawn_without_a_value():
     (drawn,) = axes.get_lines()
     np.testing.assert_array_equal(drawn.get_ydata(), [1.0, np.nan, 3.0, 3.0])
     assert drawn.get_drawstyle() == "steps-post"
-
-
-@pytest.mark.extended
-def test_saved_figures_are_small_pictures(run, tmp_path):
-    before = dict(mpl.rcParams)
-    written = show.save_figures(run, tmp_path / "deep" / "out")
-    assert list(written) == list(show.run_figures(run))
-    for name, path in written.items():
-        assert path == tmp_path / "deep" / "out" / f"{name}.png"
-        assert path.stat().st_size < 100_000
-        with Image.open(path) as image:
-            assert (image.format, image.mode) == ("PNG", "P")
-            assert image.info["dpi"][0] == pytest.approx(144, abs=0.1)
-    assert dict(mpl.rcParams) == before
-
-
-@pytest.mark.extended
-def test_places_that_cannot_be_written_are_refused(tmp_path):
-    run = rover_run(duration=1.0)
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(ConcurError, match="file"):
-        show.save_figures(run, tmp_path / "file")
-    (tmp_path / "path.png").mkdir()
-    with pytest.raises(ConcurError, match=r"path\.png"):
-        show.save_figures(run, tmp_path)
 
 
 @pytest.mark.extended

@@ -17,13 +17,12 @@ from scipy.spatial.transform import Rotation
 
 from concur import robots
 from concur.control import Servo
-from concur.outputs import Output, references
+from concur.outputs import Output
 from concur.reduction import reduce
 from concur.simulation import Run, simulate
 from tests.control._floating_cases import (
     Chain,
     Tumble,
-    flat_pose,
     swing,
 )
 from tests.oracles import Pinocchio
@@ -111,31 +110,3 @@ def test_three_wheels_turn_a_satellite_over(angle: float) -> None:
     assert np.linalg.norm(run.error[-1]) < 1e-5
     assert abs(tumble.turns(run.t, run.q, run.v)) > 1.0
     assert np.abs(run.momentum - 1.5 * tumble.momentum).max() < 1e-8
-
-
-def shipped(tumble: Tumble, pose: np.ndarray, group: str) -> references.Reference:
-    """A demand that stands still on the tumbling robot, from the package's own references."""
-    about = np.array([*-np.cross(tumble.spin, tumble.centre), *tumble.spin])
-    still = references.hold(flat_pose(pose), group=group)
-    return references.drifting(references.moving(still, about), tumble.drift)
-
-
-@pytest.mark.extended
-def test_shipped_references_carry_a_target_along() -> None:
-    tumble, servo, _ = scene("R3xSO3")
-    robot = servo.model.robot
-    hand = Pinocchio(robot).pose(FLYER, "tool")
-    demand, own = shipped(tumble, hand, "R3xSO3"), tumble.carried([hand], "R3xSO3")
-    times = np.linspace(0.0, 11.0, 23)
-    for one, other in zip(demand.sample(times)[1:], own.sample(times)[1:], strict=True):
-        assert_allclose(one, other, rtol=0, atol=1e-12)
-    # It can be followed with joints that all but rest, through a full turn and beyond; what
-    # stands still in inertial axes cannot.
-    path = servo.feasibility(demand, 11.0, FLYER)
-    assert path.feasible
-    assert np.abs(path.speeds).max() < 0.01  # rad/s, against a spin of 0.6
-    lost = servo.feasibility(references.hold(flat_pose(hand), group="R3xSO3"), 11.0, FLYER)
-    assert not lost.feasible
-    assert lost.reached < 11.0
-    run = simulate(robot, servo, demand, 11.0, begin(90.0), np.zeros(6), dt=1e-2)
-    check(run, tumble, 90.0)

@@ -258,25 +258,6 @@ def test_other_integrators_and_held_torques_agree(task, method):
     assert_allclose(first.wheel_load, other.wheel_load, atol=1e-2)
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("compiler")
-def test_machine_code_and_lanes_give_the_same_run(task):
-    slip = Slip.of(task.robot, 0.02, supports=FRONT)
-    for options in ({}, {"control_period": 5e-3}):
-        runs = [tracked(task, slip, 0.05, compiled=c, **options) for c in (False, True)]
-        for name in ("q", "slip_speed", "wheel_load"):
-            assert_allclose(*(getattr(run, name) for run in runs), atol=1e-9)
-    program = loop_program(task.servo, Plant(task.robot, slip=slip), dt=1e-3, control_period=5e-3)
-    x0 = np.tile(program.start(task.q0, task.s0), (9, 1))
-    rows, p = program.reference(task.reference, 10), np.tile(program.numbers(), (9, 1))
-    found = Rollout(program.tick, program.step, 5)(
-        Batch(x0, p, range(9)), rows, ticks=10, record=1
-    ).record.x
-    for name, values in (("q", runs[0].q), ("v", runs[0].v), ("load", runs[0].wheel_load)):
-        for world in found:
-            assert_allclose(program.state(world, name), values[:-1:5], rtol=1e-9, atol=1e-11)
-
-
 @pytest.mark.extended
 def test_campaigns_have_slip_and_loads_as_states_and_signals(task):
     robot = task.robot

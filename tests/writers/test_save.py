@@ -15,7 +15,7 @@ from concur.errors import ConcurError, DescriptionError
 from concur.robot import Body, Inertia, Mechanism, Mimic, Motor, Wheel, joints
 from concur.simulation import Plant
 from concur.writers import to_mjcf, to_toml, to_urdf
-from tests.oracles import EVERY_JOINT, assert_close, random_robot, random_rover, random_velocity
+from tests.oracles import EVERY_JOINT, assert_close, random_robot, random_velocity
 
 NO_SCREW = tuple(kind for kind in EVERY_JOINT if kind != "Helical")
 SHIPPED = {name: getattr(cc.robots, name)() for name in cc.robots.__all__}
@@ -28,18 +28,6 @@ def mechanism(*bodies: Body, **options: object) -> Mechanism:
 def hinge(name: str, parent: str | None = None, **options: object) -> Body:
     heavy = Inertia(1.0, moments=(1, 1, 1))
     return Body(name, joints.Revolute((0, 0, 1)), parent, inertia=heavy, **options)  # type: ignore[arg-type]
-
-
-@pytest.mark.extended
-def test_toml_gives_an_equal_robot(tmp_path: Path) -> None:
-    random = [random_robot(seed, limits=True) for seed in range(4)]
-    rovers = [random_rover(seed).robot for seed in range(3)]
-    for robot in [*SHIPPED.values(), *random, *rovers]:
-        path = tmp_path / "robot.toml"
-        assert robot.save(path) == (path,)
-        again = cc.load(path)
-        assert again == robot
-        assert to_toml(again) == path.read_text(encoding="utf-8")
 
 
 def test_toml_keeps_every_name(tmp_path: Path) -> None:
