@@ -120,7 +120,7 @@ def _inside(operating: OperatingCertificate, campaign: Campaign, run: Run) -> bo
     for body in robot.bodies:
         places = range(*robot.q_slice(body.name).indices(robot.nq))
         for k, i in enumerate(places):
-            name = body.name if len(places) == 1 else f"{body.name}[{k}]"
+            name = body.joint_label if len(places) == 1 else f"{body.joint_label}[{k}]"
             low, high = operating.ranges.get(name, (-np.inf, np.inf))
             if run.q[:, i].min() < low or run.q[:, i].max() > high:
                 return False

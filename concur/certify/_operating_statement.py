@@ -37,12 +37,12 @@ def usual_margin(servo: Servo) -> float:
 
 
 def coordinate_names(servo: Servo) -> dict[int, str]:
-    """Name of each coordinate of q: that of the body, with an index if it has several."""
+    """Name of each coordinate of q: that of the joint, with an index if it has several."""
     robot, names = servo.model.robot, {}
     for body in robot.bodies:
         places = range(*robot.q_slice(body.name).indices(robot.nq))
         for k, i in enumerate(places):
-            names[i] = body.name if len(places) == 1 else f"{body.name}[{k}]"
+            names[i] = body.joint_label if len(places) == 1 else f"{body.joint_label}[{k}]"
     return names
 
 
@@ -52,23 +52,22 @@ def read_ranges(servo: Servo, ranges: object, where: str) -> dict[int, tuple[flo
     if not isinstance(ranges, Mapping):
         raise OutputError(
             f"{where}, `ranges`",
-            expected="a mapping from bodies to ranges of their joints",
+            expected="a mapping from joints to their ranges",
             came=f"{type(ranges).__name__} {ranges!r:.40}",
             cure='Write {"forearm": (-1.7, -1.5)}.',
         )
     found: dict[int, tuple[float, float]] = {}
-    bodies = [body.name for body in robot.bodies]
     for name, value in ranges.items():
         here = f"{where}, range of `{name}`"
-        if name not in bodies:
+        if name not in robot.joints:
             raise UnknownNameError(
                 here,
-                expected=f"a body ({', '.join(bodies)})",
+                expected=f"a joint ({', '.join(robot.joint_names)})",
                 came=f"`{name}`",
                 cure="Correct the name or remove the entry.",
                 name=str(name),
             )
-        places = range(*robot.q_slice(name).indices(robot.nq))
+        places = range(*robot.q_spans[robot.joints[name]].indices(robot.nq))
         shapes = [(len(places), 2), *([(2,)] if len(places) == 1 else [])]
         ends = finite_floats(value, here, *shapes).reshape(-1, 2)
         farthest, cure = np.abs(ends).max(), "Use at most one turn, 6.28 rad, for an angle."

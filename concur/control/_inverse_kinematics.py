@@ -292,7 +292,7 @@ class InverseKinematicsSolver:
             for i in range(*self.robot.q_slice(body.name).indices(self.robot.nq)):
                 if not lower[i] - slack[i] <= q[i] <= upper[i] + slack[i]:
                     raise ShapeError(
-                        f"{self.where}, `q0`, joint of `{body.name}`",
+                        f"{self.where}, `q0`, joint of `{body.joint_label}`",
                         expected=f"a start between {lower[i]:.6g} and {upper[i]:.6g}",
                         came=f"q0[{i}] = {q[i]:.6g}",
                         cure="Start within the limits, or pass limits=False.",
@@ -354,7 +354,7 @@ class InverseKinematicsSolver:
                 clauses.append(f"output `{output.name}` stays {' and '.join(sizes)} away")
         lower, upper = self.bounds.T
         stops = [
-            f"{body.name} at its {side} limit {bound[i]:.4g}"
+            f"{body.joint_label} at its {side} limit {bound[i]:.4g}"
             for body in self._moving_bodies
             for i in range(*self.robot.q_slice(body.name).indices(self.robot.nq))
             for side, bound in (("lower", lower), ("upper", upper))

@@ -119,7 +119,7 @@ class JointLimits:
                 found.append((row, k))
 
         for k, (name, unit) in enumerate(
-            (f"{name} of {body.name}", unit)
+            (f"{name} of {body.joint_label}", unit)
             for body in robot.bodies
             for name, unit in zip(
                 body.joint.coordinate_names, body.joint.coordinate_units, strict=True

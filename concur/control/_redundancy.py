@@ -276,12 +276,15 @@ def _posture_of(
     """Configuration with some bodies' joints as given, and their freedoms."""
     q, freedoms = robot.neutral(), set[int]()
     for name, part in parts.items():
-        body = robot.bodies[robot.index(name)]
-        numbers = np.atleast_1d(as_floats(part, f"{where}, body `{name}`"))
+        if name not in robot.joints:
+            raise unknown_name(where, "joint", name, robot.joint_names)
+        index = robot.joints[name]
+        body = robot.bodies[index]
+        numbers = np.atleast_1d(as_floats(part, f"{where}, joint `{name}`"))
         if numbers.shape != (body.joint.nq,):
-            raise shape_error(f"{where}, body `{name}`", (body.joint.nq,), numbers.shape)
-        q[robot.q_slice(name)] = numbers
-        freedoms |= set(range(*robot.v_slice(name).indices(robot.nv)))
+            raise shape_error(f"{where}, joint `{name}`", (body.joint.nq,), numbers.shape)
+        q[robot.q_spans[index]] = numbers
+        freedoms |= set(range(*robot.v_spans[index].indices(robot.nv)))
     return robot.check_configuration(robot.coupled(q, parts), where), frozenset(freedoms)
 
 

@@ -104,16 +104,17 @@ def urdf_joints(body: Body) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        The name of the body, or one name per freedom of a chain.
+        The name of the joint, or one name per freedom of a chain.
 
     Raises
     ------
     DescriptionError
         If its joint is a screw.
     """
+    label = body.joint_label
     if is_native(body) or not body.joint.nv:
-        return (body.name,)
+        return (label,)
     if isinstance(body.joint, joints.Spherical):
-        return tuple(f"{body.name}_{axis}" for axis in ("rx", "ry", "rz"))
+        return tuple(f"{label}_{axis}" for axis in ("rx", "ry", "rz"))
     links = chain(body.joint)
-    return tuple(f"{body.name}_{link.suffix}" if link.suffix else body.name for link in links)
+    return tuple(f"{label}_{link.suffix}" if link.suffix else label for link in links)

@@ -393,5 +393,9 @@ def _body(body: Body, robot: Mechanism) -> dict[str, Any]:
     shape = [name for name in ("axis", "normal", "pitch") if hasattr(body.joint, name)]
     own = picked(body, "name", "parent", "limits", "speed_limit", "torque_limit")
     own |= picked(body.inertia, "mass", "com", "tensor", "principal_moments")
-    own |= {"joint": type(body.joint).__name__, "driven": body.name in robot.driven_bodies}
+    own |= {
+        "joint": type(body.joint).__name__,
+        "joint_name": body.joint_label,
+        "driven": body.name in robot.driven_bodies,
+    }
     return own | picked(body.joint, *shape) if shape else own

@@ -1,4 +1,4 @@
-"""Reader of configurations given by body, and check of names of bodies."""
+"""Reader of configurations given by joint, and checks of names of bodies and joints."""
 
 from __future__ import annotations
 
@@ -27,25 +27,35 @@ def check_bodies(
             raise unknown(path, table, field or name, "a body", name, bodies)
 
 
+def check_joints(
+    names: Iterable[str], robot: Mechanism, path: str | PathLike[str], table: str, field: str = ""
+) -> None:
+    """Reject names of joints that the robot lacks; the field is the name if none is given."""
+    for name in names:
+        if name not in robot.joints:
+            raise unknown(path, table, field or name, "a joint", name, robot.joint_names)
+
+
 def read_configuration(
     table: Mapping[str, Any], robot: Mechanism, path: str | PathLike[str], label: str
 ) -> NDArray[np.float64]:
-    """Read a configuration; joints of unnamed bodies are neutral, or follow others."""
+    """Read a configuration; joints that are not named are neutral, or follow others."""
     q = np.array(robot.neutral(), dtype=float)
-    sizes = {body.name: body.joint.nq for body in robot.bodies}
-    check_bodies(table, robot, path, label)
+    check_joints(table, robot, path, label)
     for name, value in table.items():
         numbers = [value] if is_number(value) else value
-        if len(numbers) != sizes[name]:
+        span = robot.q_spans[robot.joints[name]]
+        size = span.stop - span.start
+        if len(numbers) != size:
             raise fault(
                 path,
                 label,
                 name,
-                expected=f"{sizes[name]} numbers" if sizes[name] != 1 else "one number",
+                expected=f"{size} numbers" if size != 1 else "one number",
                 came=show(value),
-                cure="Give as many numbers as the joint of this body has coordinates.",
+                cure="Give as many numbers as this joint has coordinates.",
             )
-        q[robot.q_slice(name)] = numbers
+        q[span] = numbers
     with located(path, label):
         checked = np.array(robot.check_configuration(robot.coupled(q, table)), dtype=float)
     checked.setflags(write=False)

@@ -17,7 +17,7 @@ from concur.errors import ConcurError, DescriptionError, install_command, shown
 from concur.files import copy_of, is_file, read_text
 from concur.interop import Link, chain
 from concur.io._mjcf_elements import is_disabled, rotor_joints, rotor_tendons, unread_mjcf
-from concur.io._names import blame
+from concur.io._names import blame, free_name
 from concur.io._sidecar import Sidecar
 from concur.io._unread import Unread
 from concur.robot import Body, Inertia, Mechanism, Mimic, Motor, Pose, joints
@@ -54,6 +54,7 @@ class _Joint:
     """A joint of the model: kind, axis and anchor in its body (m), limits, largest effort."""
 
     name: str
+    named: bool
     link: Link
     anchor: np.ndarray
     limits: tuple[float, float]
@@ -100,6 +101,10 @@ class _Robot:
     names: dict[int, str] = field(default_factory=dict)
     shifts: dict[int, np.ndarray] = field(default_factory=lambda: {0: np.zeros(3)})
 
+    def label(self, body: str) -> str:
+        """Name of the joint of a body."""
+        return next(own.joint_label for own in self.bodies if own.name == body)
+
 
 def load_mjcf(path: str | PathLike[str], sidecar: str | PathLike[str] | None) -> Mechanism:
     """Read a robot from an MJCF file; parameters and errors as of `load`."""
@@ -140,7 +145,7 @@ def load_mjcf(path: str | PathLike[str], sidecar: str | PathLike[str] | None) ->
             motors += _rotors(file, found, every, driven or [])
     if driven is not None:
         moved = {name for motor in motors for name in motor.ratios}
-        driven = [name for name in driven if name not in moved]
+        driven = [n for n in map(found.label, driven) if n not in moved]
     parts = table.wheels, gravity, driven, motors, mimics, table.steering, table.supports or {}
     try:
         return Mechanism(title, found.bodies, *parts, listed)
@@ -221,6 +226,7 @@ def _joints(file: _File) -> dict[int, list[_Joint]]:
     for j in range(model.njnt):
         kind, body = int(model.jnt_type[j]), int(model.jnt_bodyid[j])
         name, axis = file.name("joint", j), model.jnt_axis[j].copy()
+        named = bool(model.joint(j).name)
         limits, moved, anchor = (-math.inf, math.inf), 0.0, model.jnt_pos[j].copy()
         if kind == _FREE:
             link, anchor = Link("", "free"), np.zeros(3)
@@ -236,7 +242,7 @@ def _joints(file: _File) -> dict[int, list[_Joint]]:
                 limits = tuple(  # type: ignore[assignment]
                     math.copysign(math.inf, x) if abs(x) > LARGEST else x for x in (low, high)
                 )
-        every.append(_Joint(name, link, anchor, limits, moved=moved))
+        every.append(_Joint(name, named, link, anchor, limits, moved=moved))
         owned.setdefault(body, []).append(every[-1])
     names = [joint.name for joint in every]
     twice = next((name for name in names if names.count(name) > 1), None)
@@ -309,7 +315,7 @@ def _refuse_actuator(file: _File, k: int) -> NoReturn:
 
 def _motors(file: _File, found: _Robot, every: list[_Joint]) -> list[Motor]:
     """Actuators of tendons, of joints that a tendon moves too, and of sites."""
-    model, motors = file.model, []
+    model, motors, labels = file.model, [], {body.joint_label for body in found.bodies}
     for k in range(model.nu):
         kind, at, gear = (
             int(model.actuator_trntype[k]),
@@ -331,7 +337,10 @@ def _motors(file: _File, found: _Robot, every: list[_Joint]) -> list[Motor]:
             # A base of the sidecar may replace a joint; a tendon may be led through space.
             if not ratios or any(every[j].name not in found.carrier for j in ratios):
                 _refuse_actuator(file, k)
-            joints = {found.carrier[every[j].name]: r * float(gear[0]) for j, r in ratios.items()}
+            moved = {j: found.label(found.carrier[every[j].name]) for j in ratios}
+            joints = {moved[j]: ratio * float(gear[0]) for j, ratio in ratios.items()}
+            if name in labels and name not in joints:
+                name = free_name(name, labels)
             armature = 0.0
             if kind == _TENDON and int(at[0]) in rotor_tendons(model):
                 armature = float(model.tendon_armature[at[0]]) / float(gear[0]) ** 2
@@ -354,7 +363,8 @@ def _rotors(file: _File, found: _Robot, every: list[_Joint], driven: Sequence[st
                 'Leave the inertia of its rotor out: ignore = ["armature"] and no armature here.',
             )
         inertia = float(file.model.dof_armature[file.model.jnt_dofadr[j]])
-        motors.append(Motor(name, name, rotor=inertia, shaft=_STILL))
+        label = bodies[name].joint_label
+        motors.append(Motor(label, label, rotor=inertia, shaft=_STILL))
     return motors
 
 
@@ -390,6 +400,12 @@ def _read(file: _File, owned: dict[int, list[_Joint]], table: Sidecar, side: Pat
             raise fault(side, "", "base", expected=expected, came=show(base), cure=cure)
         with located(file.path, f"body `{names[i]}`"):
             _add_bodies(file, found, i, own, taken, base)
+    known = {body.joint_name for body in found.bodies if body.joint_name}
+    taken |= known
+    for k, body in enumerate(found.bodies):
+        if body.joint_name is None and body.name in known:  # the name of another joint
+            found.bodies[k] = replace(body, joint_name=free_name(body.name, taken))
+            taken.add(found.bodies[k].joint_label)
     return found
 
 
@@ -425,7 +441,8 @@ def _add_bodies(
         return
     if own[0].link.kind == "free":
         # Its coordinates are the pose in the world.
-        found.bodies.append(Body(name, joints.Free(), parent, Pose(), inertia))
+        named = {"joint_name": own[0].name} if own[0].named else {}
+        found.bodies.append(Body(name, joints.Free(), parent, Pose(), inertia, **named))
         found.carrier[own[0].name] = name
         return
     whole = _as_one(own)
@@ -446,6 +463,8 @@ def _add_bodies(
             expected = "an actuator for each freedom of a ball joint, or none"
             file.refuse(f"joint `{group[0].name}`", expected, "some", "Add or remove actuators.")
         limits: dict[str, Any] = {}
+        if len(group) == 1 and group[0].named:
+            limits["joint_name"] = group[0].name
         if joint.quaternion_at is None:
             limits["limits"] = [part.limits for part in group]
         if efforts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from concur.errors import ConcurError
@@ -19,6 +19,12 @@ NAMES = {
 
 KINDS = {"bodies": "body", "steering": "steering"}
 """Words by which errors name an entry, where they are not the table without its last letter."""
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """A name, or the first of `name_2`, `name_3`, ... that is not taken."""
+    tries = (name, *(f"{name}_{k}" for k in range(2, len(taken) + 3)))
+    return next(one for one in tries if one not in taken)
 
 
 def blame(error: ConcurError, given: Mapping[str, Any]) -> tuple[str, str]:

@@ -198,7 +198,8 @@ def _tasks(robot: Mechanism, model: ReducedModel, name: str) -> Iterator[str]:
 
 def _outputs(robot: Mechanism, model: ReducedModel) -> Iterator[list[Output]]:
     wheels = {wheel.body for wheel in robot.wheels}
-    joints = {model.system.freedom_names[i].split("[")[0] for i in model.shape} - wheels
+    joints = {body.name for body in robot.bodies if set(robot.freedoms(body.name)) & {*model.shape}}
+    joints -= wheels
 
     def motors(body: str) -> int:
         path = robot.path(robot.index(body))
@@ -266,7 +267,7 @@ def _text(robot: Mechanism, servo: Servo, q: np.ndarray, direction: np.ndarray, 
         )
     wheels = {wheel.body for wheel in robot.wheels}
     posture = [
-        (_key(body.name), round(float(q[robot.q_slice(body.name)][0]), 7))
+        (_key(body.joint_label), round(float(q[robot.q_slice(body.name)][0]), 7))
         for body in robot.bodies[1:]
         if body.joint.nq == 1 and body.name not in wheels
     ]

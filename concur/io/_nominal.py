@@ -99,10 +99,10 @@ def nominal_values(
                 for name, value in zip(names, values, strict=True)
             }
     start = [body for body in robot.bodies if body.joint.nv and body.name not in robot.following]
-    free = {body.name: np.full(body.joint.nv, np.nan) for body in start}
+    free = {body.joint_label: np.full(body.joint.nv, np.nan) for body in start}
     found["initial_q"] = {
-        body.name: NominalValue(
-            free[body.name] if body.joint.nv > 1 else np.array(np.nan),
+        body.joint_label: NominalValue(
+            free[body.joint_label] if body.joint.nv > 1 else np.array(np.nan),
             "/".join(dict.fromkeys(body.joint.freedom_units)),
         )
         for body in start

@@ -289,7 +289,7 @@ def _angles(
 ) -> dict[str, tuple[float, float]]:
     """Narrowest ranges of joints with one coordinate; an end without limit is infinite."""
     rows = {
-        body.name: limits.positions[limits.robot.q_slice(body.name)][0]
+        body.joint_label: limits.positions[limits.robot.q_slice(body.name)][0]
         for body in limits.robot.bodies
         if body.joint.nq == 1
     }

@@ -59,7 +59,7 @@ def proof_task(task: Any) -> str:
     if covered:
         document["servo"] = covered
     q = {
-        body.name: task.q0[task.robot.q_slice(body.name)].tolist()
+        body.joint_label: task.q0[task.robot.q_slice(body.name)].tolist()
         for body in task.robot.bodies
         if body.joint.nq
     }

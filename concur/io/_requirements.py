@@ -428,12 +428,8 @@ def _joint(name: str, pair: Any, signal: str, unit: str) -> Requirement:
 
 
 def _base(box: Any, robot: Mechanism) -> Requirement:
-    base = robot.bodies[0].name
-    signals = {
-        name: signal
-        for name, (signal, unit) in _coordinates(robot).items()
-        if unit == "m" and name.split(".")[0] == base
-    }
+    of_base = list(_coordinates(robot).items())[: robot.base.joint.nq]
+    signals = {name: signal for name, (signal, unit) in of_base if unit == "m"}
     if len(box) != len(signals):
         expected = f"{len(signals)} intervals ({', '.join(signals)})"
         cure = "Give one interval for each coordinate of the base."
@@ -457,7 +453,7 @@ def _coordinates(robot: Mechanism) -> dict[str, tuple[str, str]]:
         joint = body.joint
         single = joint.nq == joint.nv == 1
         for name, unit in zip(joint.coordinate_names, joint.coordinate_units, strict=True):
-            whole = body.name if single else f"{body.name}.{name}"
+            whole = body.joint_label if single else f"{body.joint_label}.{name}"
             signal = f"base:{name}" if k == 0 and not single else f"position:{whole}"
             found[whole] = signal, unit
     return found

@@ -22,7 +22,7 @@ from concur.errors import (
     SingularConfigurationError,
 )
 from concur.files import given, recorded
-from concur.io._configuration import check_bodies, read_configuration
+from concur.io._configuration import check_joints, read_configuration
 from concur.io._imperfections import read_imperfections, read_slip
 from concur.io._initial import read_momentum, read_posture, spinning, start_on_reference
 from concur.io._nominal import nominal_values
@@ -393,16 +393,17 @@ class Task:
 
     def _no_shape_velocity(self, name: str, model: ReducedModel) -> DescriptionError:
         """Build the error for an existing joint that has no independent start velocity."""
-        body, names = name.split("[")[0], model.shape_names
-        freedoms = [n for n in names if n.split("[")[0] == body]
+        names, index = model.shape_names, self.robot.joints[_joint_of(self.robot, name)]
+        body, span = self.robot.bodies[index], self.robot.v_spans[index]
+        freedoms = [n for n in self.robot.freedom_names[span] if n in names]
         if freedoms:
             came, cure = f"`{name}`", f"Name its DOFs: {', '.join(freedoms)}."
-        elif not next(b for b in self.robot.bodies if b.name == body).joint.nv:
+        elif not body.joint.nv:
             came, cure = f"`{name}`, which is fixed", "Remove it."
         else:
             source = "the wheels" if self.robot.wheels else "the momentum"
-            if body in model.stages:
-                source = f"the momentum of `{body}`"
+            if body.joint_label in model.stages:
+                source = f"the momentum of `{body.joint_label}`"
             came = f"`{name}`, whose velocity follows from {source}"
             cure = f"Remove it: the shape velocities and {source} determine it."
         return fault(
@@ -681,6 +682,11 @@ def load_task(path: str | PathLike[str]) -> Task:
     return made
 
 
+def _joint_of(robot: Mechanism, freedom: str) -> str:
+    """Name of a joint in that of one of its freedoms, such as `ball` of `ball[wx]`."""
+    return freedom if freedom in robot.joints else freedom.rpartition("[")[0] or freedom
+
+
 def _made(values: Mapping[str, Any]) -> Task:
     """Make a task of its fields."""
     return Task(**values)
@@ -715,7 +721,8 @@ def _read(path: str | PathLike[str]) -> Task:
         tolerances = replace(tolerances, final_error=FINAL_ERROR)
     velocities = dict(task.initial.s or {})
     # The joints of the velocities exist; the model determines those that are free later.
-    check_bodies((name.split("[")[0] for name in velocities), robot, path, "[initial.s]")
+    joints = {freedom: _joint_of(robot, freedom) for freedom in velocities}
+    check_joints(joints.values(), robot, path, "[initial.s]")
     options = task.servo.keywords if task.servo else {}
     rule = options.get("redundancy")
     if rule is not None and rule.posture is not None:

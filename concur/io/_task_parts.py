@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from concur.control import GAINS, KINDS, Servo, TrackingLaw, law_of_kind, own_kind
 from concur.errors import ConcurError
 from concur.files import is_file, read_text
-from concur.io._configuration import check_bodies
+from concur.io._configuration import check_joints
 from concur.io._robot import load, load_shipped, shipped_names
 from concur.io._task_tables import TrackedOutput
 from concur.outputs import Output, Reference
@@ -36,13 +36,13 @@ from concur.tables import (
 def read_operating(
     data: Mapping[str, Any], robot: Mechanism, path: str | PathLike[str]
 ) -> dict[str, Any]:
-    """Arguments of `operating_bounds` in a task; it checks all but types and names of bodies."""
+    """Arguments of `operating_bounds` in a task; it checks all but types and names of joints."""
     from concur.certify import operating_bounds
 
     found: dict[str, Any] = build(
         operating_bounds, data["operating"], path, data, ("operating",), maker=dict
     )
-    check_bodies(found["ranges"], robot, path, "[operating.ranges]")
+    check_joints(found["ranges"], robot, path, "[operating.ranges]")
     return found
 
 
@@ -51,9 +51,9 @@ def read_stages(
     robot: Mechanism,
     path: str | PathLike[str],
 ) -> str | tuple[str, ...] | dict[str, Any] | None:
-    """Reject unknown bodies; the model checks whether their joints can be reduced."""
+    """Reject unknown joints; the model checks whether their joints can be reduced."""
     if stages is not None and stages != "auto":
-        check_bodies(stages, robot, path, "", "stages")
+        check_joints(stages, robot, path, "", "stages")
     return tuple(stages) if isinstance(stages, list) else stages
 
 

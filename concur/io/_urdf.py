@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from concur.errors import ConcurError, InertiaError, shown
+from concur.io._names import free_name
 from concur.io._sidecar import UrdfSidecar
 from concur.io._unread import Part, Unread
 from concur.io._urdf_elements import unread_urdf
@@ -100,12 +101,13 @@ def load_urdf(
         root.refuse(
             f"at most {MOST_BODIES} bodies", f"{len(groups)}", "Merge links that do not move."
         )
-    bodies = []
+    bodies, joint_names = [], {joint.child: name for name, joint in moving.items()}
     for name, group in groups.items():
         placement = pose_of(group.placement)
         with located(file, links[name].node.place):
             inertia = group.inertia()
             facts = {**group.limits, "shape": group.shapes}
+            facts["joint_name"] = joint_names.get(name) or free_name(name, moving)
             bodies.append(Body(name, group.joint, group.parent, placement, inertia, **facts))
     free = {
         name: joint.child
@@ -119,17 +121,14 @@ def load_urdf(
                 label = f'[[motors]] "{motor.name}"'
                 raise unknown(side, label, "joints", "a joint", moved, single)
     wheels, steering = table.wheels, table.steering
-    motors = [
-        replace(motor, joints={free[n]: x / motor.gear for n, x in motor.ratios.items()} or None)
-        for motor in table.motors
-    ]
     mimics = []
     for joint in moving.values():
         if joint.mimic is not None:
             with located(file, joint.node.place):
                 other, *numbers = joint.mimic
                 mimics.append(Mimic(joint.child, moving[other].child, *numbers))
-    passive = {n for motor in motors for n in motor.ratios} | {mimic.body for mimic in mimics}
+    passive = {free[name] for motor in table.motors for name in motor.ratios}
+    passive |= {mimic.body for mimic in mimics}
     led = [wheel for wheel in wheels if wheel.body in [entry.wheel for entry in steering]]
     passive |= {w.body if w.kind == "slider" else str(groups[w.body].parent) for w in led}
     actuated = _actuated(free, passive, groups, table, side)
@@ -138,7 +137,7 @@ def load_urdf(
         root.refuse("the name of the robot", show(name), 'Write <robot name="...">.')
     try:
         gravity = table.gravity or (0.0, 0.0, 0.0)
-        parts = wheels, gravity, actuated, motors, mimics, steering, table.supports or {}
+        parts = wheels, gravity, actuated, table.motors, mimics, steering, table.supports or {}
         return Mechanism(name, bodies, *parts, listed)
     except ConcurError as error:
         found = re.search(r"(body|wheel|mimic|motor|steering) `([^`]*)`", error.where)
@@ -228,12 +227,12 @@ def _actuated(
     table: UrdfSidecar,
     side: Path,
 ) -> list[str] | None:
-    """Bodies of the actuated joints; default all but a base with the joint of the sidecar."""
+    """The actuated joints; default all but a base with the joint of the sidecar."""
     if table.actuated is None:
         base = next(iter(groups.values())).joint
-        every = [body for body in moving.values() if body not in passive]
+        every = [name for name, body in moving.items() if body not in passive]
         return every if base.nv == 1 else None
     for name in table.actuated:
         if name not in moving:
             raise unknown(side, "", "actuated", "a joint that moves", name, moving)
-    return [moving[name] for name in table.actuated]
+    return list(table.actuated)

@@ -290,7 +290,7 @@ class WorldLoop:
             elif kind in KINDS:
                 scalars[kind, name] = rows
             elif kind == "initial_q":
-                moves[:, self.robot.v_slice(name)] = rows.reshape(count, -1)
+                moves[:, self.robot.v_spans[self.robot.joints[name]]] = rows.reshape(count, -1)
             elif kind == "initial_s":
                 s0[:, model.shape_names.index(name)] += rows
             elif kind == "momentum" and momentum is not None:

@@ -174,7 +174,7 @@ class Attack:
 
     def _quantities(self) -> list[Quantity]:
         servo, base, robot = self.servo, self.base, self.servo.model.robot
-        places = {robot.q_slice(body.name).start: body.name for body in robot.bodies}
+        places = {at.start: robot.bodies[k].joint_label for k, at in enumerate(robot.q_spans)}
         found = quantities_of(servo, [places[k] for k in self._angles])
         # Of a pose a metre counts as a radian.
         posed = ["rad" in output.coordinate_units for output in servo.outputs]

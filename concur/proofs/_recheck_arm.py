@@ -125,7 +125,9 @@ def rover_of(robot: Any, outputs: Any) -> Rover:
     need(len(chain) == 3 and len(wheels) == 2, "two wheels and three joints")
     need(len(bodies) == 6 and len({b.name for b in [*chain, *wheels]}) == 5, "no other bodies")
     need(all(type(b.joint).__name__ == "Revolute" for b in [*chain, *wheels]), "revolute joints")
-    need([b.name for b in robot.bodies[1:]] == list(robot.actuated), "a motor for each joint")
+    need(
+        [b.joint_label for b in robot.bodies[1:]] == list(robot.actuated), "a motor for each joint"
+    )
     need(robot.bodies[0].name == root.name, "the base first")
     axle = wheels[0].placement.translation[0]
     own = np.array(root.inertia.com) - [axle, 0, 0]
@@ -160,7 +162,7 @@ def rover_of(robot: Any, outputs: Any) -> Rover:
         )
         for k, b in enumerate(chain)
     ]
-    own = [b.name for b in [*wheels, *chain]]
+    own = [b.joint_label for b in [*wheels, *chain]]
     order = [own.index(name) for name in robot.actuated]
     speeds = np.eye(5)
     speeds[:2, :2] = np.array([spin[0] for spin in spins])

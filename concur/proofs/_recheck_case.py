@@ -45,7 +45,8 @@ def case_of(servo: Any, reference: Any, duration: float, q0: Floats, s0: Floats)
     gains = gains_of(servo, ROWS)
     channels = [Channel(float(kp), float(kd)) for kp, kd in gains.T]
     names = [body.name for body in robot.bodies[1:]]
-    require(list(model.shape_names) == names == list(model.control_names), "law: other motors")
+    labels = [body.joint_label for body in robot.bodies[1:]]
+    require(list(model.shape_names) == labels == list(model.control_names), "law: other motors")
     joints = [names.index(name) for name in rover.names[3:]]
     q0, s0 = np.asarray(q0, dtype=float), np.asarray(s0, dtype=float)
     angles = q0[3:][joints]

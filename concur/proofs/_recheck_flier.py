@@ -90,13 +90,16 @@ def flier_of(robot: Any, output: Any) -> Flier:
                 shifts.append(place)
                 turns.append(turn)
                 axes.append(axis / np.linalg.norm(axis))
-                names.append(body.name)
+                names.append(body.joint_label)
                 places[body.name] = (len(names), np.eye(3), np.zeros(3))
         link, turn, place = places[body.name]
         own = body.inertia
         com, tensor = np.array(own.com, dtype=float), np.asarray(own.tensor, dtype=float)
         parts[link].append(Part(float(own.mass), place + turn @ com, turn @ tensor @ turn.T))
-    need(len(names) == JOINTS and names == list(robot.actuated), "a motor for each of six joints")
+    need(
+        len(names) == JOINTS and names == list(robot.control_names),
+        "a motor for each of six joints",
+    )
     link, turn, place = places[output.body]
     need(link == JOINTS, "an output of the last link")
     frame = rotation(output.orientation)

@@ -99,7 +99,7 @@ def case_of_floater(servo: Any, reference: Any, duration: float, q0: Floats, s0:
     inertia = np.asarray(servo.inertia)
     isotropic = np.array_equal(inertia, inertia[0, 0] * np.eye(6))
     require(isotropic, "law: the checker covers one number as the inertia of a law")
-    names = list(model.robot.actuated)
+    names = list(model.robot.control_names)
     require(list(model.shape_names) == names == list(model.control_names), "law: other motors")
     q0, s0 = np.asarray(q0, dtype=float), np.asarray(s0, dtype=float)
     momentum, formula = np.array(model.momentum, dtype=float), Formula(reference, BALLS)

@@ -171,13 +171,14 @@ def conservation(model: ReducedModel, joint: str, tolerance: float = ROUNDING) -
 def tested(search: Search, joint: str, tolerance: float, where: str) -> Conservation:
     """Test a joint at the states of a search."""
     model, robot, first = search.model, search.robot, search.model.first
-    names = [
-        body.name
+    names = {
+        robot.joints[body.joint_label]: body.joint_label
         for body in robot.bodies
         if body.joint.nv and set(robot.freedoms(body.name)) <= set(model.shape)
-    ]
-    if not isinstance(joint, str) or joint not in names:
-        raise unknown_name(where, "shape joint", joint, names)
+    }
+    if not isinstance(joint, str) or robot.joints.get(joint) not in names:
+        raise unknown_name(where, "shape joint", joint, tuple(names.values()))
+    joint = robot.bodies[robot.joints[joint]].name
     own_drives = acting_on(robot, robot.freedoms(joint))
     others = [k for k in range(model.nu) if k not in own_drives]
     form_legs = _legs(model, joint)
@@ -199,7 +200,7 @@ def tested(search: Search, joint: str, tolerance: float, where: str) -> Conserva
     rate, metric = (left, from_parent) if seen_from == "parent" else (right, from_body)
     least = min(tolerance, ROUNDING) / 4
     found = Conservation(
-        joint,
+        robot.label(joint),
         conserved=not own_drives and rate <= tolerance,
         why="",
         seen_from=seen_from,

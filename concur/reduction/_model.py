@@ -57,7 +57,7 @@ class ReducedModel(Lift):
     @property
     def stages(self) -> tuple[str, ...]:
         """Joints of all stages after the first, in order."""
-        return tuple(stage.joint for stage in self.chain)
+        return tuple(stage.robot.label(stage.joint) for stage in self.chain)
 
     @property
     def chain(self) -> tuple[Any, ...]:

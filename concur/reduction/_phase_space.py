@@ -34,7 +34,7 @@ class PhaseSpace(EvaluatedMethods):
         self.model = model
         self.name, self.nq, self.ns, self.nu = model.name, model.nq, model.ns, model.nu
         self.momentum_names, self.control_names = model.shape_names, model.control_names
-        sizes = [(body.name, body.joint.nq) for body in model.robot.bodies]
+        sizes = [(body.joint_label, body.joint.nq) for body in model.robot.bodies]
         self.coordinate_names = tuple(
             name if count == 1 else f"{name}[{k}]" for name, count in sizes for k in range(count)
         )
@@ -184,7 +184,7 @@ def phase_space(model: ReducedModel) -> PhaseSpace:
             model,
             own in (0, body.joint.nv),
             "a shape made of whole joints",
-            f"part of the velocity of `{body.name}` only, whose position is no shape coordinate",
+            f"part of the velocity of `{body.joint_label}`, whose position is no shape coordinate",
         )
     space = PhaseSpace(model)
     rng = np.random.default_rng(21)

@@ -140,7 +140,7 @@ class StagedReduction(ReducedModel):
             ):
                 return _stage(inner, kept, self.theta, self.tolerance)
         raise ReductionError(
-            f"robot `{self.name}`, `stages`, joint `{self.joint}`",
+            f"robot `{self.name}`, `stages`, joint `{self.robot.label(self.joint)}`",
             expected="a joint that keeps the same components of its momentum as before",
             came=f"another part of it that is constant at the momentum {np.asarray(momentum)}",
             cure="Reduce the robot with this momentum.",
@@ -397,17 +397,16 @@ def read_stages(robot: Mechanism, stages: Stages) -> Steps | None:
     if no_list or not isinstance(stages, Iterable):
         raise ReductionError(
             where,
-            expected='"auto", names of bodies, or momenta by name',
+            expected='"auto", names of joints, or momenta by name',
             came=repr(stages),
             cure=f"Write stages=[{stages!r}]."
-            if isinstance(stages, str) and stages in {body.name for body in robot.bodies}
-            else 'Write stages="auto", or a list of bodies with unactuated joints.',
+            if isinstance(stages, str) and stages in robot.joints
+            else 'Write stages="auto", or a list of unactuated joints.',
         )
     names = tuple(stages)  # once: it may be a generator
-    bodies = [body.name for body in robot.bodies]
     for name in names:
-        if not isinstance(name, str) or name not in bodies:
-            raise unknown_name(where, "body", name, bodies)
+        if not isinstance(name, str) or name not in robot.joints:
+            raise unknown_name(where, "joint", name, robot.joint_names)
     momenta = stages if isinstance(stages, Mapping) else {}
     for name, momentum in momenta.items():
         if momentum is None:
@@ -417,7 +416,7 @@ def read_stages(robot: Mechanism, stages: Stages) -> Steps | None:
                 came="None",
                 cure="Write 0 for none, or list the names alone: all momenta are zero then.",
             )
-    return tuple((str(name), momenta.get(name)) for name in names)
+    return tuple((robot.bodies[robot.joints[name]].name, momenta.get(name)) for name in names)
 
 
 def further_stages(
@@ -439,7 +438,8 @@ def _by(model: ReducedModel, joint: str, momentum: Any, tolerance: float) -> Red
     part = _demanded(model, joint, tolerance)[0]
     if momentum is None:
         return _stage(model, part, None, tolerance)
-    where, size = f"robot `{model.name}`, `stages`, joint `{joint}`", len(part.follows)
+    where = f"robot `{model.name}`, `stages`, joint `{model.robot.label(joint)}`"
+    size = len(part.follows)
     given = as_floats(momentum, where)
     if given.ndim == 1 and size < len(given) and size < len(part.generators[0]):
         first = _stage(model, part, given[:size], tolerance)
@@ -482,7 +482,7 @@ def _demanded(model: ReducedModel, joint: str, tolerance: float) -> list[Constan
             f"tolerance={rounded:.0e}."
         )
     raise ReductionError(
-        f"{where}, joint `{joint}`",
+        f"{where}, joint `{robot.label(joint)}`",
         expected="a joint that keeps its momentum" + (", or a part of it" if several else ""),
         came=whole.why,
         cure=cure,
@@ -503,7 +503,8 @@ def with_hint(model: ReducedModel, tolerance: float = ROUNDING) -> ReducedModel:
     part = _next(model, read_tolerance(tolerance, "reduce"))
     if part is None:
         return model
-    hint = f"`{part.joint}` is unactuated and {_keeps(model.robot, part)}: {STAGES_HINT}"
+    joint, kept = model.robot.label(part.joint), _keeps(model.robot, part)
+    hint = f"`{joint}` is unactuated and {kept}: {STAGES_HINT}"
     return replace(model, reason=f"{model.reason}; {hint}")
 
 
@@ -520,7 +521,7 @@ def _stage(
     what: str | None = None,
 ) -> StagedReduction:
     size, robot = len(part.follows), model.robot
-    where = f"robot `{model.name}`, `stages`, joint `{part.joint}`"
+    where = f"robot `{model.name}`, `stages`, joint `{robot.label(part.joint)}`"
     theta = np.zeros(size)
     if momentum is not None:
         given = finite_floats(momentum, where)
@@ -534,7 +535,8 @@ def _stage(
         "staged",
         tuple(i for i in model.shape if i not in part.follows),
         tuple(sorted((*model.dependent, *part.follows))),
-        f"{model.reason}; then by `{part.joint}`, which {what or _keeps(robot, part)}, "
+        f"{model.reason}; then by `{robot.label(part.joint)}`, "
+        f"which {what or _keeps(robot, part)}, "
         f"{momenta_text(theta, units)}: {why}",
         model,
         part.joint,

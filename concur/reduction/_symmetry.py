@@ -241,7 +241,7 @@ class _Search:
         by_momentum = bool(along) if tied else constant and free
         wheel = body.name in {w.body for w in robot.wheels}
         row = JointSymmetry(
-            joint=body.name,
+            joint=body.joint_label,
             role="base" if body.parent is None else "wheel" if wheel else "joint",
             driven=driven,
             whole=classify(body.joint.basis, length=carried.length),

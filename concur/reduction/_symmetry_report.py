@@ -79,7 +79,7 @@ class JointSymmetry:
     Parameters
     ----------
     joint : str
-        The joint's body.
+        Name of the joint.
     role : str
         "base", "wheel" or "joint".
     driven : bool

@@ -38,6 +38,12 @@ class BodyTree(EvaluatedMethods):
         If names repeat, or the parents form no tree.
     UnknownNameError
         If a parent does not exist.
+
+    Attributes
+    ----------
+    joints : mapping of str to int
+        Index of the body on each joint, by the name of the joint, and by that of the body where no
+        joint has it: so users name joints.
     """
 
     name: str
@@ -51,6 +57,7 @@ class BodyTree(EvaluatedMethods):
     freedom_names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     effort_units: tuple[str, ...] = field(init=False, repr=False, compare=False)
     _index: dict[str, int] = field(init=False, repr=False, compare=False)
+    joints: Mapping[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         bodies = _ordered(self._where, self._entries("bodies", Body))
@@ -61,11 +68,7 @@ class BodyTree(EvaluatedMethods):
         for i, parent in enumerate(parents):
             paths.append((i,) if parent is None else (*paths[parent], i))
         q_spans, v_spans = _spans([j.nq for j in joints]), _spans([j.nv for j in joints])
-        names = tuple(
-            body.name if body.joint.nv == 1 else f"{body.name}[{freedom}]"
-            for body in bodies
-            for freedom in body.joint.freedom_names
-        )
+        names = tuple(n for body in bodies for n in body.of_each(body.joint.freedom_names))
         self._keep(
             bodies=bodies,
             nq=q_spans[-1].stop,
@@ -77,7 +80,22 @@ class BodyTree(EvaluatedMethods):
             freedom_names=names,
             effort_units=tuple(unit for joint in joints for unit in joint.effort_units),
             _index=index,
+            joints=self._named_joints(bodies),
         )
+
+    def _named_joints(self, bodies: Sequence[Body]) -> dict[str, int]:
+        """Index of the body on each joint, by its name, and by the body's where no joint has it."""
+        found: dict[str, int] = {}
+        for i, body in enumerate(bodies):
+            other = bodies[found.setdefault(body.joint_label, i)]
+            if other is not body:
+                raise DescriptionError(
+                    f"{self._where}, body `{body.name}`, `joint_name`",
+                    expected="each name of a joint once",
+                    came=f"`{body.joint_label}`, the joint of `{other.name}` too",
+                    cure="Give one of them another `joint_name`.",
+                )
+        return {body.name: i for i, body in enumerate(bodies)} | found
 
     def _keep(self, **values: Any) -> None:
         """Set attributes of this frozen object while it is made."""
@@ -140,6 +158,11 @@ class BodyTree(EvaluatedMethods):
         return sum(body.inertia.mass for body in self.bodies)
 
     @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of the joints that move, in the order of q."""
+        return tuple(body.joint_label for body in self.bodies if body.joint.nv)
+
+    @property
     def limits(self) -> np.ndarray:
         """Lower and upper bound of each configuration coordinate, shape (nq, 2), m and rad."""
         return np.array([pair for body in self.bodies for pair in body.limits]).reshape(-1, 2)
@@ -179,6 +202,21 @@ class BodyTree(EvaluatedMethods):
         except (KeyError, TypeError):
             place = ", ".join(filter(None, (f"robot `{self.name}`", where)))
             raise unknown_name(place, "body", body, self._index) from None
+
+    def label(self, body: str) -> str:
+        """Name of the joint of a body.
+
+        Parameters
+        ----------
+        body : str
+            Name of the body.
+
+        Returns
+        -------
+        str
+            Its `joint_name`, or the body's name.
+        """
+        return self.bodies[self.index(body)].joint_label
 
     def path(self, index: int) -> tuple[int, ...]:
         """Bodies from the base to a body, both included.

@@ -49,7 +49,7 @@ class Body:
     Parameters
     ----------
     name : str
-        Name of the body and of its joint, unique in a mechanism.
+        Name of the body, unique in a mechanism.
     joint : Joint
         Motion that the body may have relative to its parent.
     parent : str, optional
@@ -73,6 +73,9 @@ class Body:
         only by its own `torque_limits`. Default: none.
     shape : Shape or sequence of Shape, optional
         Shapes that drawings show; the dynamics do not use them. Default: none.
+    joint_name : str, optional
+        Name of the joint, by which its coordinates, its freedoms and the control of its motor are
+        called; unique among joints that move. Default: that of the body.
 
     Raises
     ------
@@ -97,6 +100,7 @@ class Body:
     speed_limit: NumberOrList = None
     torque_limit: NumberOrList = None
     shape: Annotated[Any, OneOrMore(Shape)] = ()
+    joint_name: str | None = None
 
     def __post_init__(self) -> None:
         where = f"body `{self.name}`"
@@ -108,8 +112,11 @@ class Body:
                     raise _wrong_joint(where, value)
                 article = "an" if kind is Inertia else "a"
                 raise _wrong_kind(f"{where}, `{attribute}`", f"{article} {kind.__name__}", value)
-        if self.parent is not None:
-            check_name(self.parent, f"{where}, `parent`")
+        for attribute in ("parent", "joint_name"):
+            if getattr(self, attribute) is not None:
+                check_name(getattr(self, attribute), f"{where}, `{attribute}`")
+        if self.joint_name == self.name:
+            object.__setattr__(self, "joint_name", None)
         object.__setattr__(self, "limits", _limits(where, self.joint, self.limits))
         for attribute in ("speed_limit", "torque_limit"):
             value = getattr(self, attribute)
@@ -120,6 +127,27 @@ class Body:
         if shapes is None:
             raise _wrong_kind(f"{where}, `shape`", "a Shape or a list of them", self.shape)
         object.__setattr__(self, "shape", shapes)
+
+    @property
+    def joint_label(self) -> str:
+        """Name of the joint: `joint_name`, or that of the body."""
+        return self.joint_name or self.name
+
+    def of_each(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Names of parts of the joint: its own if there is one part, else with the part's name.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Names of the parts: of its coordinates or freedoms.
+
+        Returns
+        -------
+        tuple of str
+            One per part, such as `elbow` or `base[x]`.
+        """
+        label = self.joint_label
+        return (label,) if len(names) == 1 else tuple(f"{label}[{name}]" for name in names)
 
 
 def helical_plane(

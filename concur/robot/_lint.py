@@ -173,8 +173,9 @@ def suspicious_start(tree: Tree, q: np.ndarray) -> tuple[str, ...]:
             spins = body.name in wheels or isinstance(body.joint, Helical)
             if unit == "rad" and not spins and abs(angle) > FURTHEST_START * TURN:
                 found.append(
-                    f"start of `{body.name}`: {name} {angle:.4g} rad, {abs(angle) / TURN:.3g} "
-                    f"turns: deg instead of rad? {angle:.4g} deg are {math.radians(angle):.4g} rad"
+                    f"start of `{body.joint_label}`: {name} {angle:.4g} rad, "
+                    f"{abs(angle) / TURN:.3g} turns: deg instead of rad? {angle:.4g} deg are "
+                    f"{math.radians(angle):.4g} rad"
                 )
     return tuple(found)
 
@@ -240,7 +241,7 @@ def _limits(tree: Tree) -> list[str]:
             ends = [abs(end) for end in pair if math.isfinite(end)]
             if unit == "rad" and ends and max(ends) > FURTHEST_LIMIT * TURN:
                 found.append(
-                    f"body `{body.name}`: limits {pair[0]:.4g} to {pair[1]:.4g} rad, up to "
+                    f"joint `{body.joint_label}`: limits {pair[0]:.4g} to {pair[1]:.4g} rad, up to "
                     f"{max(ends) / TURN:.3g} turns: deg instead of rad?"
                 )
     return found
@@ -258,7 +259,7 @@ def _speeds(tree: Tree) -> list[str]:
             if not FASTEST[unit] < speed < math.inf or (unit == "m" and body is tree.base):
                 continue
             fast = found.setdefault(unit, {})
-            fast[body.name] = max(speed, fast.get(body.name, 0.0))
+            fast[body.joint_label] = max(speed, fast.get(body.joint_label, 0.0))
     texts = []
     for unit, fast in found.items():
         meant, factor = ("deg", math.radians(1.0)) if unit == "rad" else ("mm", 1e-3)
@@ -266,7 +267,7 @@ def _speeds(tree: Tree) -> list[str]:
         names = ", ".join(f"`{name}`" for name in list(fast)[:NAMED])
         if len(fast) > NAMED:
             names += f" and {len(fast) - NAMED} more"
-        many = "body {}: speed limit" if len(fast) == 1 else "bodies {}: speed limits"
+        many = "joint {}: speed limit" if len(fast) == 1 else "joints {}: speed limits"
         span = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
         texts.append(
             f"{many.format(names)} {span} {unit}/s: {meant}/s instead of {unit}/s? "

@@ -135,8 +135,9 @@ def check_masses(tree: BodyTree, inertias: np.ndarray, samples: list[np.ndarray]
         vectors = np.linalg.eigh(mass / np.outer(scale, scale))[1]
         empty = np.flatnonzero(np.diag(mass) < EMPTY)
         worst = empty[0] if empty.size else int(np.abs(vectors[:, 0]).argmax())
+        moved = next(b for b, at in zip(tree.bodies, tree.v_spans, strict=True) if worst < at.stop)
         raise InertiaError(
-            f"robot `{tree.name}`, body `{tree.freedom_names[worst].partition('[')[0]}`",
+            f"robot `{tree.name}`, body `{moved.name}`",
             expected="a mass above zero behind every motion of its joint",
             came="a motion that moves no mass",
             cure="A force would have no finite acceleration: give this body, or those it carries, "

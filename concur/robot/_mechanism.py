@@ -49,7 +49,7 @@ class Mechanism(ScrewTree):
     gravity : sequence of float
         Acceleration of free fall in the inertial frame, shape (3,), m/s^2.
     actuated : sequence of str, optional
-        Names of the bodies whose joints have a motor each. Default: all but the base, the joints
+        Names of the joints with a motor each. Default: all but the base, the joints
         of `motors` and those that follow others.
     motors : sequence of Motor
         Motors on several joints, and thrusters. Default: none.

@@ -79,9 +79,9 @@ class Motor:
     joints : str or mapping of str to float, optional
         Joint that the motor moves, or a factor for each of several: the ratio of a joint is the
         factor times `gear`, and the force or torque of the joint is its ratio times that of the
-        motor. A joint has the name of its body; one with several freedoms has their names, such as
-        `"ball[wx]"`. Joints with a common motor share its torque as a differential does; two
-        motors with two joints each are a coupled wrist. Default: none, with `body`.
+        motor. A joint with several freedoms has their names, such as `"ball[wx]"`. Joints with a
+        common motor share its torque as a differential does; two motors with two joints each are a
+        coupled wrist. Default: none, with `body`.
     gear : float
         Gear ratio: turns of the motor per turn of the joint; in rad/m for a joint that slides.
     rotor : float
@@ -391,12 +391,15 @@ def actuated_bodies(
     if names is None:
         raise DescriptionError(
             place,
-            expected="a list of body names",
+            expected="a list of names of joints",
             came=f"{type(given).__name__} {shown(given)}",
             cure='Write ["left", "right"].',
         )
+    found = list[str]()
     for name in names:
-        index = tree.index(name, "`actuated`")
+        if name not in tree.joints:
+            raise unknown_name(f"{where}, `actuated`", "joint", name, tree.joint_names)
+        index = tree.joints[name]
         if index == 0 and floats:
             raise DescriptionError(
                 place,
@@ -412,11 +415,12 @@ def actuated_bodies(
                 came=f"`{name}`",
                 cure=f"Its pose follows from the wheels. {omit}",
             )
-        if name in geared:
+        body = tree.bodies[index].name
+        if body in geared:
             raise DescriptionError(
                 place,
                 expected="joints without a motor",
-                came=f"`{name}`, which the motor `{geared[name]}` moves",
+                came=f"`{name}`, which the motor `{geared[body]}` moves",
                 cure="Remove it from the list, or give its own motor as a motor too.",
             )
         if tree.bodies[index].joint.nv == 0:
@@ -426,14 +430,15 @@ def actuated_bodies(
                 came=f"the fixed joint of `{name}`",
                 cure=omit,
             )
-    if len(set(names)) != len(names):
+        found.append(tree.bodies[index].joint_label)
+    if len(set(found)) != len(found):
         raise DescriptionError(
             place,
             expected="each joint once",
             came=", ".join(names),
             cure="Remove the repeated name.",
         )
-    return names
+    return tuple(found)
 
 
 def ordered_mimics(

@@ -74,17 +74,20 @@ def mount(
     on = base.base.name if on is None else on
     base.index(on, "mount, `on`")
     names = {name: prefix + name for name in (body.name for body in arm.bodies)}
-    taken = {body.name for body in base.bodies} | {motor.name for motor in base.motors}
-    mine = [*names.values(), *(prefix + motor.name for motor in arm.motors)]
+    taken = {*base.joints, *(motor.name for motor in base.motors)}
+    mine = [prefix + name for name in (*arm.joints, *(motor.name for motor in arm.motors))]
     twice = next((name for name in mine if name in taken), None)
     if twice is not None:
         cure = 'Give the names of the arm a prefix, such as prefix = "arm_".'
         raise _refusal(f"`{arm.name}`", "names that the base has not", f"`{twice}` twice", cure)
     return replace(
         base,
-        bodies=[*base.bodies, *(_body(body, arm, on, at or Pose(), names) for body in arm.bodies)],
+        bodies=[
+            *base.bodies,
+            *(_body(body, prefix, on, at or Pose(), names) for body in arm.bodies),
+        ],
         motors=[*base.motors, *(_motor(motor, prefix, names) for motor in arm.motors)],
-        actuated=[*(base.actuated or ()), *(names[name] for name in arm.actuated or ())],
+        actuated=[*(base.actuated or ()), *(prefix + name for name in arm.actuated or ())],
         mimics=[
             *base.mimics,
             *(replace(m, body=names[m.body], of=names[m.of]) for m in arm.mimics),
@@ -93,18 +96,18 @@ def mount(
     )
 
 
-def _body(body: Body, arm: Mechanism, on: str, at: Pose, names: Mapping[str, str]) -> Body:
+def _body(body: Body, prefix: str, on: str, at: Pose, names: Mapping[str, str]) -> Body:
     """A body of the arm under its new name; its base is fixed to the body that carries it."""
-    name = names[body.name]
+    name, label = names[body.name], prefix + body.joint_label
     if body.parent is not None:
-        return replace(body, name=name, parent=names[body.parent])
+        return replace(body, name=name, parent=names[body.parent], joint_name=label)
     inner = body.placement if isinstance(body.joint, Fixed) else Pose()
     if inner == Pose():
-        return Body(name, Fixed(), on, at, body.inertia, shape=body.shape)
+        return Body(name, Fixed(), on, at, body.inertia, shape=body.shape, joint_name=label)
     turn = Rotation.from_quat(at.rotation) * Rotation.from_quat(inner.rotation)
     place = at.rotation_matrix @ np.array(inner.translation) + np.array(at.translation)
     placement = Pose(tuple(place.tolist()), tuple(turn.as_quat().tolist()))
-    return Body(name, Fixed(), on, placement, body.inertia, shape=body.shape)
+    return Body(name, Fixed(), on, placement, body.inertia, shape=body.shape, joint_name=label)
 
 
 def _motor(motor: Motor, prefix: str, names: Mapping[str, str]) -> Motor:

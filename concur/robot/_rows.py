@@ -269,7 +269,7 @@ def coupling_rows(tree: Tree, q: Vector) -> Array:
 
 def coupling_names(tree: Tree) -> tuple[str, ...]:
     """Name of each of the `coupling_rows`."""
-    names = [f"mimic `{mimic.body}`: following {mimic.of}" for mimic in tree.mimics]
+    names = [f"mimic `{tree.label(m.body)}`: following {tree.label(m.of)}" for m in tree.mimics]
     return (
         *names,
         *(f"steering `{s.wheel}`: following {' and '.join(s.guides)}" for s in tree.steering),

@@ -82,6 +82,7 @@ def _beyond_limits(robot: Mechanism) -> tuple[str, ...]:
     limits = {body.name: body.limits for body in robot.bodies}
     found = []
     for mimic in robot.mimics:
+        follower, leader = robot.label(mimic.body), robot.label(mimic.of)
         (own,), (other,) = limits[mimic.body], limits[mimic.of]
         low, high = sorted(
             mimic.multiplier * x + mimic.offset if mimic.multiplier else mimic.offset for x in other
@@ -89,7 +90,7 @@ def _beyond_limits(robot: Mechanism) -> tuple[str, ...]:
         slack = ROUNDING * max(1.0, abs(mimic.offset))
         if low > own[1] + slack or high < own[0] - slack:
             found.append(
-                f"joint `{mimic.body}` is never within its limits, {own[0]:g} to {own[1]:g}: it "
-                f"follows `{mimic.of}`, within whose limits it is at {low:g} to {high:g}"
+                f"joint `{follower}` is never within its limits, {own[0]:g} to {own[1]:g}: it "
+                f"follows `{leader}`, within whose limits it is at {low:g} to {high:g}"
             )
     return tuple(found)

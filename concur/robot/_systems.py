@@ -85,10 +85,10 @@ def coordinates(system: System) -> list[tuple[str, str]]:
     """
     if isinstance(system, Mechanism):
         return [
-            (body.name if body.joint.nq == 1 else f"{body.name}[{name}]", unit)
+            pair
             for body in system.bodies
-            for name, unit in zip(
-                body.joint.coordinate_names, body.joint.coordinate_units, strict=True
+            for pair in zip(
+                body.of_each(body.joint.coordinate_names), body.joint.coordinate_units, strict=True
             )
         ]
     names = getattr(system, "coordinate_names", [f"q[{k}]" for k in range(system.nq)])

@@ -53,7 +53,7 @@ class Tree(BodyTree):
     gravity : sequence of float
         Acceleration of free fall in the inertial frame, shape (3,), m/s^2.
     actuated : sequence of str, optional
-        Names of the bodies whose joints have a motor each. Default: all but the base, the joints
+        Names of the joints with a motor each. Default: all but the base, the joints
         of `motors` and those that follow others.
     motors : sequence of Motor
         Motors on several joints, and thrusters. Default: none.
@@ -108,10 +108,12 @@ class Tree(BodyTree):
         if any(motor.rotor for motor in self.motors):
             check_rotors(where, self, self.motors)
         passive = {*geared, *self.following, *(self.bodies[i].name for i in self.platforms)}
-        alone = tuple(b.name for b in self.bodies[1:] if b.joint.nv and b.name not in passive)
+        alone = tuple(
+            b.joint_label for b in self.bodies[1:] if b.joint.nv and b.name not in passive
+        )
         if self.actuated is not None:
             alone = actuated_bodies(where, self, self.actuated, geared, self.platforms, floats)
-        self._keep(actuated=tuple(sorted(alone, key=self._index.__getitem__)))
+        self._keep(actuated=tuple(sorted(alone, key=self.joints.__getitem__)))
 
     def _checked_supports(self, where: str) -> dict[str, tuple[float, ...]]:
         """Points of the supports, none of which has the name of a wheel."""
@@ -235,7 +237,8 @@ class Tree(BodyTree):
     @cached_property
     def actuated_freedoms(self) -> tuple[int, ...]:
         """Indices in v of the driven freedoms."""
-        return tuple(self.freedoms(*(self.actuated or ())))
+        spans = [self.v_spans[self.joints[name]] for name in self.actuated or ()]
+        return tuple(i for span in spans for i in range(span.start, span.stop))
 
     @cached_property
     def nu(self) -> int:
@@ -365,8 +368,8 @@ class Tree(BodyTree):
     def following(self) -> dict[str, str]:
         """Bodies whose joints follow others, and what they follow: of `mimics`, then `steering`."""
         found = {
-            mimic.body: f"{mimic.multiplier:g} times the coordinate of `{mimic.of}` plus "
-            f"{mimic.offset:g}"
+            mimic.body: f"{mimic.multiplier:g} times the coordinate of `{self.label(mimic.of)}` "
+            f"plus {mimic.offset:g}"
             for mimic in self.mimics
         }
         return found | {linkage.joint: linkage.text for linkage in self.linkages}
@@ -402,7 +405,7 @@ class Tree(BodyTree):
         q : numpy.ndarray
             Configuration, shape (nq,).
         given : collection of str
-            Bodies whose joints keep their coordinates.
+            Joints that keep their coordinates.
 
         Returns
         -------
@@ -415,8 +418,9 @@ class Tree(BodyTree):
             return q
         found = self._geared(q)
         found = np.asarray(self._steered(found, False)) if self.linkages else found
-        for name in self.following.keys() & set(given):
-            found[self.q_slice(name)] = q[self.q_slice(name)]
+        for name in given:
+            span = self.q_spans[self.joints[name]]
+            found[span] = q[span]
         return found
 
     def _geared(self, q: np.ndarray) -> np.ndarray:
@@ -448,7 +452,10 @@ class Tree(BodyTree):
     @property
     def coupling_names(self) -> tuple[str, ...]:
         """Name of each constraint of joints that follow others: of `mimics`, then `steering`."""
-        names = [f"mimic `{mimic.body}`: following {mimic.of}" for mimic in self.mimics]
+        names = [
+            f"mimic `{self.label(mimic.body)}`: following {self.label(mimic.of)}"
+            for mimic in self.mimics
+        ]
         names += [
             f"steering `{s.wheel}`: following {' and '.join(s.guides)}" for s in self.steering
         ]
@@ -553,7 +560,7 @@ class Tree(BodyTree):
             came, due = float(array[span][0]), float(coupled[span][0])
             if abs(came - due) > COUPLED * max(1.0, abs(due)):
                 raise DescriptionError(
-                    f"{where}, joint of `{body}`",
+                    f"{where}, joint of `{self.label(body)}`",
                     expected=f"{round(due, 12) + 0.0:.9g}: {other}",
                     came=f"{came:.9g}",
                     cure="Give it this coordinate, as robot.coupled(q) does: it follows.",

@@ -67,7 +67,7 @@ def robot_sections(robot: Mechanism) -> list[Section]:
     bodies = [body for body in this.bodies if body not in frames]
     joints = [
         (
-            body.name, body.parent or "", _joint(body.joint), body.joint.nq, body.joint.nv,
+            body.name, body.parent or "", _joint(body), body.joint.nq, body.joint.nv,
             "yes" if body.name in driven else "", _limits(body),
         )
         for body in bodies
@@ -129,7 +129,7 @@ def _motors(robot: Any) -> list[str]:
 def _mimics(robot: Any) -> list[str]:
     """One line for each joint that follows another."""
     lines = [
-        f"{mimic.body} = {_number(mimic.multiplier)} {mimic.of}"
+        f"{robot.label(mimic.body)} = {_number(mimic.multiplier)} {robot.label(mimic.of)}"
         + (f" + {_number(mimic.offset)}" if mimic.offset else "")
         for mimic in robot.mimics
     ]
@@ -144,9 +144,11 @@ def _products(inertia: Any) -> Any:
     return inertia.tensor[[0, 0, 1], [1, 2, 2]]
 
 
-def _joint(joint: Any) -> str:
-    """Kind of a joint with its direction and pitch."""
-    text = type(joint).__name__
+def _joint(body: Any) -> str:
+    """Name of a joint if it is not the body's, its kind, direction and pitch."""
+    joint = body.joint
+    named = f"{body.joint_label}: " if body.joint_label != body.name else ""
+    text = named + type(joint).__name__
     for attribute in ("axis", "normal"):
         if hasattr(joint, attribute):
             text += f" {_vector(getattr(joint, attribute))}"

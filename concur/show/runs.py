@@ -257,15 +257,19 @@ def _coordinates(run: Any, bounds: Bounds) -> Iterator[tuple[str, str, str, Curv
         joint = body.joint
         title = "Base" if not body.parent else "Wheels" if body.name in wheels else "Joints"
         for k, unit in enumerate(joint.freedom_units):
-            name = body.name if joint.nv == 1 else f"{body.name}[{joint.freedom_names[k]}]"
+            name = body.of_each(joint.freedom_names)[k]
             most = float(run.joint_limits.speeds[behind + k])
             kinds = [("speed", f"{unit}/s", run.v, run.v_range, behind + k, (-most, most), name)]
             if joint.nq == joint.nv:
-                place = name if joint.nq == 1 else f"{body.name}[{joint.coordinate_names[k]}]"
+                place = body.of_each(joint.coordinate_names)[k]
                 low, high = map(float, run.joint_limits.positions[at + k])
                 kinds.insert(0, ("position", unit, run.q, run.q_range, at + k, (low, high), place))
             for quantity, shown, values, extremes, column, own, label in kinds:
-                task = bounds.get(f"{quantity}:{body.name}", FREE)[:2] if joint.nv == 1 else FREE
+                task = (
+                    bounds.get(f"{quantity}:{body.joint_label}", FREE)[:2]
+                    if joint.nv == 1
+                    else FREE
+                )
                 limits, owner = tightest({"task": task, "robot": own})
                 low, high = (float(end) for end in extremes[:, column])
                 text, ends = f"{label}: {low:.3g} to {high:.3g}", (low, high)

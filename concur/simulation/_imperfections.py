@@ -372,7 +372,7 @@ def owners(robot: System, of: str) -> tuple[str, ...]:
 
 
 def joint_places(robot: System) -> dict[str, tuple[int, int]]:
-    """Joints of one coordinate by name of their body: where they are in q and in v.
+    """Joints of one coordinate by name: where they are in q and in v.
 
     Without bodies: coordinates whose rate is one of the velocities, by name of the velocity.
     """
@@ -388,7 +388,7 @@ def joint_places(robot: System) -> dict[str, tuple[int, int]]:
     for body in robot.bodies:
         q, v = robot.q_slice(body.name), robot.v_slice(body.name)
         if v.stop - v.start == q.stop - q.start == 1:
-            places[body.name] = q.start, v.start
+            places[body.joint_label] = q.start, v.start
     return places
 
 

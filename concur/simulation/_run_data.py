@@ -96,10 +96,10 @@ def coordinate_signals(robot: System) -> list[str]:
         return [f"position:{name}" for name, _ in coordinates(robot)]
     names, single = [], joint_places(robot)
     for k, body in enumerate(robot.bodies):
-        if body.name in single:
-            names.append(f"position:{body.name}")
+        if body.joint_label in single:
+            names.append(f"position:{body.joint_label}")
         else:
-            kind = "base:" if k == 0 else f"position:{body.name}."
+            kind = "base:" if k == 0 else f"position:{body.joint_label}."
             names += [f"{kind}{name}" for name in body.joint.coordinate_names]
     return names
 
@@ -236,7 +236,8 @@ class RunData(Stored):
             # A deviation at the start may turn with the joint, but it keeps its size.
             apart = np.abs(np.linalg.norm(rest, axis=1) - np.linalg.norm(rest[0]))
             drift = apart / size if size > 0.0 else apart
-            drifts[stage.joint] = np.maximum(drifts.get(stage.joint, 0.0), drift)
+            joint = model.robot.label(stage.joint)
+            drifts[joint] = np.maximum(drifts.get(joint, 0.0), drift)
         return drifts
 
     @cached_property

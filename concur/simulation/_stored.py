@@ -225,7 +225,7 @@ def coordinate_columns(robot: System) -> list[tuple[str, str]]:
     if not isinstance(robot, Mechanism):
         return coordinates(robot)
     return [
-        (f"{body.name}.{name}", unit)
+        (f"{body.joint_label}.{name}", unit)
         for body in robot.bodies
         for name, unit in zip(body.joint.coordinate_names, body.joint.coordinate_units, strict=True)
     ]

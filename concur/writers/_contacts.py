@@ -96,7 +96,7 @@ class Contacts:
             If the base has no `Planar` joint or motors, or the names are not those of the wheels.
         """
         base, names = robot.base, [wheel.body for wheel in robot.wheels]
-        if not isinstance(base.joint, joints.Planar) or base.name in (robot.actuated or ()):
+        if not isinstance(base.joint, joints.Planar) or base.joint_label in (robot.actuated or ()):
             came = f"a {type(base.joint).__name__} joint" + " with motors" * (
                 isinstance(base.joint, joints.Planar)
             )

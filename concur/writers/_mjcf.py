@@ -24,16 +24,17 @@ _ROLLING = {"disk": "3", "ball": "3", "rubber_ball": "4"}
 def to_mjcf(robot: Mechanism, time_step: float = 1e-3, *, contacts: Contacts | None = None) -> str:
     """Write a robot as text in MJCF.
 
-    Each body is a body of its name, each joint a chain of hinges, slides and balls, or a free joint
-    for a `Free` base. Coordinates are those of `concur.interop.mujoco`. Limits are limits of the
-    joints, actuators are motors with the torque limits, in the order of the controls; `speed_limit`
-    has no counterpart. Motors of a `Planar`, `PlanarPrismatic` or, below the base, `Free` joint
-    push along fixed axes of its frame, those of the robot along axes of its body. A motor on
-    several joints is a motor on a fixed tendon, a thruster a motor at a site. A joint that follows
-    another is an equality constraint, which MuJoCo holds by a stiff force. The model has no
-    contacts, unless the robot has wheels: a wheel touches a plane with friction, and the base gets
-    one more slide along the normal, last of its joints, on which it stands on the wheels without
-    tilting. With `contacts` it is free instead, and stands on wheels and supports.
+    Each body is a body of its name, each joint, by its own name, a chain of hinges, slides and
+    balls, or a free joint for a `Free` base. Coordinates are those of `concur.interop.mujoco`.
+    Limits are limits of the joints, actuators are motors with the torque limits, in the order of
+    the controls; `speed_limit` has no counterpart. Motors of a `Planar`, `PlanarPrismatic` or,
+    below the base, `Free` joint push along fixed axes of its frame, those of the robot along axes
+    of its body. A motor on several joints is a motor on a fixed tendon, a thruster a motor at a
+    site. A joint that follows another is an equality constraint, which MuJoCo holds by a stiff
+    force. The model has no contacts, unless the robot has wheels: a wheel touches a plane with
+    friction, and the base gets one more slide along the normal, last of its joints, on which it
+    stands on the wheels without tilting. With `contacts` it is free instead, and stands on wheels
+    and supports.
 
     Parameters
     ----------
@@ -96,7 +97,7 @@ def to_mjcf(robot: Mechanism, time_step: float = 1e-3, *, contacts: Contacts | N
         for link, attributes in found:
             names.append(attributes["name"])
             add(own, "freejoint" if link is None else "joint", **attributes)
-        if body.name in (robot.actuated or ()):
+        if body.joint_label in (robot.actuated or ()):
             motors += _joint_motors(body, found)
         if body.inertia.mass:
             mass, com, tensor = body.inertia.mass, body.inertia.com, _accepted(body.inertia.tensor)
@@ -120,7 +121,8 @@ def to_mjcf(robot: Mechanism, time_step: float = 1e-3, *, contacts: Contacts | N
         equality = add(root, "equality")
         for mimic in robot.mimics:
             polynomial = (mimic.offset, mimic.multiplier, 0.0, 0.0, 0.0)
-            add(equality, "joint", joint1=mimic.body, joint2=mimic.of, polycoef=polynomial)
+            ends = {"joint1": robot.label(mimic.body), "joint2": robot.label(mimic.of)}
+            add(equality, "joint", **ends, polycoef=polynomial)
     if motors:
         actuator = add(root, "actuator")
         for motor in motors:
@@ -155,7 +157,7 @@ def _joints(
 ) -> list[tuple[Link | None, dict[str, str]]]:
     """Joints of MuJoCo that make one of a robot, outermost first, with their attributes."""
     if body.parent is None and (free_base or isinstance(body.joint, joints.Free)):
-        return [(None, {"name": body.name})]
+        return [(None, {"name": body.joint_label})]
     if isinstance(body.joint, joints.Helical):
         refuse(
             robot,
@@ -171,7 +173,7 @@ def _joints(
     bounds = iter(body.limits)
     for link in links:
         attributes = {
-            "name": f"{body.name}_{link.suffix}" if link.suffix else body.name,
+            "name": f"{body.joint_label}_{link.suffix}" if link.suffix else body.joint_label,
             "type": link.kind,
         }
         if link.kind != "ball":
@@ -198,9 +200,9 @@ def _joint_motors(
             if math.isfinite(most):
                 motor["ctrlrange"] = text([-most, most])
             motors.append(motor)
-    suffixes = body.joint.freedom_names
+    suffixes, label = body.joint.freedom_names, body.joint_label
     return [
-        {"name": body.name if len(motors) == 1 else f"{body.name}_{suffix}", **motor}
+        {"name": label if len(motors) == 1 else f"{label}_{suffix}", **motor}
         for suffix, motor in zip(suffixes, motors, strict=True)
     ]
 

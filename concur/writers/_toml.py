@@ -127,6 +127,8 @@ def _body(body: Body) -> dict[str, Any]:
         values = list(getattr(body, name))
         if any(map(math.isfinite, values)):
             entry[name] = values[0] if len(values) == 1 else values
+    if body.joint_label != body.name:
+        entry["joint_name"] = body.joint_label
     if body.shape:
         entry["shape"] = [_shape(shape) for shape in body.shape]
     return entry

@@ -21,7 +21,7 @@ _CHAIN = " The next {} joints are one {} joint of the robot; the links between t
 def to_urdf(robot: Tree) -> tuple[str, str]:
     """Write a robot as text in URDF, and its sidecar as text in TOML.
 
-    Each body is a link of its name, carried by a joint of the same name. A `Free` joint is
+    Each body is a link of its name, carried by a joint of its `joint_name`. A `Free` joint is
     `floating`, the `Planar` joint of a base with the normal z is `planar`; other joints with
     several degrees of freedom are chains of joints with massless links between them. The sidecar
     has the base, gravity, actuated joints, wheels, their steering and motors.
@@ -83,7 +83,7 @@ def to_urdf(robot: Tree) -> tuple[str, str]:
     moving = [
         name
         for body in robot.bodies
-        if body.name in (robot.actuated or ())
+        if body.joint_label in (robot.actuated or ())
         for name in urdf_joints(body)
     ]
     side.add("actuated", tomlkit.item(moving))
@@ -147,7 +147,7 @@ def _add_joints(
     place = Rotation.from_quat(body.placement.rotation).as_matrix()
     if is_native(body) or not joint.nv:
         kind = {joints.Free: "floating", joints.Planar: "planar"}.get(type(joint), "fixed")
-        element = _joint(root, body.name, kind, parent, body.name)
+        element = _joint(root, names[0], kind, parent, body.name)
         _origin(element, np.array(body.placement.translation), place)
         if kind == "planar":
             add(element, "axis", xyz="0 0 1")
@@ -176,9 +176,9 @@ def _add_joints(
         if not endless or min(most.values()) < math.inf:
             add(element, "limit", **{name: bounded(x) for name, x in most.items()})
         for mimic in robot.mimics:
-            if mimic.body == name:
+            if mimic.body == body.name:
                 follows = {"multiplier": mimic.multiplier, "offset": mimic.offset}
-                add(element, "mimic", joint=mimic.of, **follows)
+                add(element, "mimic", joint=robot.label(mimic.of), **follows)
         if child != body.name:
             add(root, "link", name=child)
             links.append(child)

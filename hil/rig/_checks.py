@@ -46,18 +46,18 @@ def sorted_axes(axes: Iterable[Axis], task: Task, path: str) -> list[Axis]:
             "a robot whose joints have a motor each",
             "motors with gears, thrusters, or joints that follow others: "
             + ", ".join(f"`{n}`" for n in robot.control_names[len(robot.actuated_freedoms) :])
-            + ", ".join(f"`{name}`" for name in robot.following),
+            + ", ".join(f"`{robot.label(name)}`" for name in robot.following),
             "An axis of a rig is one joint with its encoder and motor. Simulate this robot, or "
             "export its tick.",
         )
-    for body in robot.actuated or ():
-        joint = robot.bodies[robot.index(body)].joint
+    for name in robot.actuated or ():
+        joint = robot.bodies[robot.joints[name]].joint
         if joint.nv != 1:
             Refusal(path, "")(
                 "task",
                 "a robot whose actuated joints have one degree of freedom each",
-                f"`{body}`, whose joint of type {type(joint).__name__} has {joint.nv}",
-                f"Model `{body}` as a chain of {joint.nv} joints, with bodies without mass in "
+                f"`{name}`, whose joint of type {type(joint).__name__} has {joint.nv}",
+                f"Model `{name}` as a chain of {joint.nv} joints, with bodies without mass in "
                 "between.",
             )
     names = [robot.freedom_names[i] for i in robot.actuated_freedoms]
@@ -260,8 +260,7 @@ def _check_hold(rig: Rig) -> None:
 def _check_start(rig: Rig) -> None:
     robot, q0 = rig.task.robot, rig.task.q0
     for axis in rig.axes:
-        body = axis.name.split("[")[0]
-        start = float(q0[robot.q_slice(body)][0])
+        start = float(q0[robot.q_spans[robot.joints[axis.name]]][0])
         lower, upper = axis.position_limits
         if not lower <= start <= upper:
             _refusal(rig, _label(axis.name))(

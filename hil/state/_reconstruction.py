@@ -33,7 +33,7 @@ class Places:
     q: tuple[int, ...]  # index of each axis in q
     v: tuple[int, ...]  # index of each axis in v
     shape: tuple[int, ...]  # axis that measures each shape velocity
-    reconstructed: tuple[str, ...]  # bodies whose joints follow from the lift
+    reconstructed: tuple[str, ...]  # joints that follow from the lift
 
 
 def find_places(model: ReducedModel, axes: Sequence[str]) -> Places:
@@ -63,12 +63,11 @@ def find_places(model: ReducedModel, axes: Sequence[str]) -> Places:
             cure="Actuate these joints, or use a robot whose motion its motors determine: neither "
             "wheels nor momentum determine these velocities from the actuated joints.",
         )
-    actuated = {name.split("[")[0] for name in axes}
     return Places(
         tuple(of_freedom[name] for name in axes),
         indices,
         tuple(indices.index(i) for i in model.shape),
-        tuple(b.name for b in robot.bodies if b.joint.nv and b.name not in actuated),
+        tuple(b.joint_label for b in robot.bodies if b.joint.nv and b.joint_label not in axes),
     )
 
 

@@ -66,7 +66,7 @@ def test_an_offset_is_the_reference_minus_the_output(tmp_path: Path) -> None:
         ("[initial]\nnear = { turret = 1 }\n", "[initial], field `near`", "`near` without `start`"),
         ("[initial.offset]\nhand = [0, 0, 1]\n", "field `offset`", "`offset` without `start`"),
         ('[initial]\nstart = "here"\n', "[initial], field `start`", 'expected "on reference"'),
-        (START + "near = { mast = 1 }\n", "[initial.near], field `mast`", "expected a body"),
+        (START + "near = { mast = 1 }\n", "[initial.near], field `mast`", "expected a joint"),
         (START + "offset = { tip = 1 }\n", "[initial.offset], field `tip`", "expected an output"),
         (
             START + "offset = { hand = 1 }\n",

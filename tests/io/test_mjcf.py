@@ -160,7 +160,7 @@ def test_actuators_of_tendons_and_sites_are_motors(tmp_path: Path) -> None:
     assert "`range`: limits of tendons and ball joints (tendon `t`)" in robot.unread
     assert robot.control_names == ("slide", "both", "own", "jet")
     assert robot.control_limits.tolist() == [6.0, 2.0, 4.0, 8.0]
-    assert robot.motors[0].joints == {"upper": 10.0, "fore": -15.0}
+    assert robot.motors[0].joints == {"shoulder": 10.0, "bend": -15.0}
     model = mujoco.MjModel.from_xml_path(str(path))
     data, order = mujoco.MjData(model), interop.mujoco(robot)
     q, u = robot.random(np.random.default_rng(1)), np.array([0.7, 0.3, -0.4, 2.0])

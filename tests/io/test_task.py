@@ -534,7 +534,7 @@ FAULTS: dict[str, tuple[str, str, str, str, list[str]]] = {
     "stages word": ('"rover_arm"', '"rover_arm"\nstages = "turret"', "", "stages", ['"turret"']),
     "stages body": ('"rover_arm"', '"rover_arm"\nstages = ["turet"]', "", "stages", ["`turret`?"]),
     "stages in table": ('"rover_arm"', '"rover_arm"\nstages = { turet = 1 }', "", "stages",
-        ["a body", "`turret`?"]),
+        ["a joint", "`turret`?"]),
     "stages momentum": ('"rover_arm"', '"rover_arm"\nstages = { turret = "1" }', "", "stages",
         ["momenta"]),
     "kind missing": ('kind = "circle"\n', "", HAND, "kind", ["polynomial", "no value"]),

@@ -364,7 +364,7 @@ def test_mimic_joints_follow_the_joint_that_they_name(tmp_path: Path) -> None:
     text = hand('<mimic joint="first" multiplier="-2" offset="0.03"/>')
     loaded = load(tmp_path, text)
     assert loaded.mimics == (cc.robot.Mimic("b", "a", -2.0, 0.03),)
-    assert loaded.control_names == ("a",)
+    assert loaded.control_names == ("first",)
     assert loaded.neutral()[-1] == 0.03
     assert_close(loaded.constraints(loaded.neutral()) @ [*np.zeros(6), 1.0, -2.0], 0.0, 1e-15)
     assert load(tmp_path, hand('<mimic joint="first"/>')).mimics[0].multiplier == 1.0

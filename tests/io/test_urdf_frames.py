@@ -121,5 +121,5 @@ def test_frames_keep_their_names_without_being_asked_for(tmp_path: Path) -> None
     )
     both = cc.mount(hull, robot, prefix="a_")
     model = cc.reduce(both)
-    assert model.shape_names == ("a_l1",)
+    assert model.shape_names == ("a_j1",)
     assert_close(both.pose(both.neutral(), "a_tool0")[:3, 3], [0.4, 0.0, 0.3], 1e-12)

@@ -202,7 +202,7 @@ def test_speed_limit_of_a_joint_beyond_eight_turns_a_second_is_degrees(
     assert len(found) == warned
     if speed == 90.0:
         assert found[0] == (
-            "bodies `link0`, `link1`: speed limits 90 rad/s: deg/s instead of rad/s? "
+            "joints `link0`, `link1`: speed limits 90 rad/s: deg/s instead of rad/s? "
             "90 deg/s are 1.571 rad/s"
         )
 
@@ -216,7 +216,7 @@ def test_one_line_names_three_fast_joints_and_counts_the_others() -> None:
     for count, named in ((3, "`b0`, `b1`, `b2`: "), (4, "`b0`, `b1`, `b2` and 1 more: ")):
         (text,) = suspicious_units(Mechanism("arm", bodies[: count + 1]))
         high = 50 + 10 * count
-        assert text.startswith(f"bodies {named}speed limits 60 to {high} rad/s: deg/s")
+        assert text.startswith(f"joints {named}speed limits 60 to {high} rad/s: deg/s")
 
 
 @pytest.mark.parametrize(("speed", "warned"), [(250.0, True), (20.1, True), (19.9, False)])
@@ -230,7 +230,7 @@ def test_speed_limit_of_a_slide_beyond_twenty_metres_a_second_is_millimetres(
     assert bool(found) is warned
     if speed == 250.0:
         assert found == (
-            "body `slide`: speed limit 250 m/s: mm/s instead of m/s? 250 mm/s are 0.25 m/s",
+            "joint `slide`: speed limit 250 m/s: mm/s instead of m/s? 250 mm/s are 0.25 m/s",
         )
 
 

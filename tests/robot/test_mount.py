@@ -128,7 +128,7 @@ def test_file_mounts_arms_of_other_files(tmp_path: Path) -> None:
     assert robot.control_limits.tolist() == [5.0, 5.0]
     assert cc.load(robot.save(tmp_path / "whole.toml")[0]) == robot
     file.write_text('mount = { file = "arms/arm.urdf" }\n' + SATELLITE)
-    assert cc.load(file).control_names == ("l1",)
+    assert cc.load(file).control_names == ("j1",)
 
 
 @pytest.mark.parametrize(

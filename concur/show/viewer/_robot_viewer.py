@@ -85,7 +85,7 @@ class RobotViewer(Viewer):
             if unit == "rad" and not bounds and abs(value) <= np.pi:
                 first, last = -np.pi, np.pi
             beyond = BEYOND * (last - first) if bounds else 0.0
-            label = body.name if len(names) == 1 else f"{body.name}.{name}"
+            label = body.joint_label if len(names) == 1 else f"{body.joint_label}.{name}"
             self.sliders[label] = self.server.gui.add_slider(
                 label,
                 round(min(first - beyond, value), 3),
@@ -151,7 +151,7 @@ class RobotViewer(Viewer):
             own = q[self.robot.q_slice(body.name)]
             for value, (low, high), unit, name in zip(own, body.limits, units, names, strict=True):
                 if not low <= value <= high:
-                    label = body.name if len(own) == 1 else f"{body.name}.{name}"
+                    label = body.joint_label if len(own) == 1 else f"{body.joint_label}.{name}"
                     found.append(
                         f"{label} {value:.3f} {unit} is outside [{low:.3f}, {high:.3f}] {unit}"
                     )
