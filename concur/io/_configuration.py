@@ -42,6 +42,12 @@ def read_configuration(
     """Read a configuration; joints that are not named are neutral, or follow others."""
     q = np.array(robot.neutral(), dtype=float)
     check_joints(table, robot, path, label)
+    places = [robot.joints[name] for name in table]
+    if len(set(places)) < len(places):
+        names = [name for name in table if places.count(robot.joints[name]) > 1]
+        cure = "Keep the name of the joint."
+        came = " and ".join(f"`{name}`" for name in names)
+        raise fault(path, label, names[-1], expected="each joint once", came=came, cure=cure)
     for name, value in table.items():
         numbers = [value] if is_number(value) else value
         span = robot.q_spans[robot.joints[name]]

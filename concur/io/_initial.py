@@ -111,15 +111,16 @@ def read_posture(table: InitialTable, robot: Mechanism, path: str | PathLike[str
     given = dict(getattr(table, field) or {})
     if table.attitude_deg is not None:
         base = robot.base
-        if base.joint.quaternion_at is None or base.name in given:
+        taken = [name for name in given if robot.joints.get(name) == 0]
+        if base.joint.quaternion_at is None or taken:
             expected = "a base on a Free or Spherical joint that is in no other field"
-            came = f"`{base.name}` in [initial.{field}]"
+            came = f"`{taken[0] if taken else base.joint_label}` in [initial.{field}]"
             if base.joint.quaternion_at is None:
-                came = f"`{base.name}` on a joint of type {type(base.joint).__name__}"
+                came = f"`{base.joint_label}` on a joint of type {type(base.joint).__name__}"
             cure = f"Write its pose in [initial.{field}], or remove it from there."
             raise fault(path, "[initial]", "attitude_deg", expected=expected, came=came, cure=cure)
         turn = Rotation.from_euler("xyz", table.attitude_deg, degrees=True)
-        given[base.name] = [*np.zeros(base.joint.quaternion_at), *turn.as_quat()]
+        given[base.joint_label] = [*np.zeros(base.joint.quaternion_at), *turn.as_quat()]
     return read_configuration(given, robot, path, f"[initial.{field}]")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -141,3 +142,19 @@ def test_two_joints_of_one_name_are_refused(tmp_path: Path) -> None:
         cc.Mechanism("two", [base, first, second])
     with pytest.raises(ConcurError, match="`joint_name`"):
         cc.Body("a", turn, "base", inertia=solid, joint_name="")
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ("three = 0.1, link3 = 0.1", "[initial.q], field `link3`: expected each joint once"),
+        ("link5 = 0.1", "expected a joint among hull_2, one, link1, three, hull, got"),
+        ("three = [0.1, 0.2]", "[initial.q], field `three`: expected one number"),
+    ],
+)
+def test_wrong_names_of_joints_are_refused(tmp_path: Path, entry: str, words: str) -> None:
+    (tmp_path / "arm.urdf").write_text(URDF)
+    text = TASK.format(file="arm.urdf").replace("q = { one", f"q = {{ {entry}, one")
+    (tmp_path / "task.toml").write_text(text)
+    with pytest.raises(DescriptionError, match=re.escape(words)):
+        load_task(tmp_path / "task.toml")
