@@ -82,7 +82,7 @@ def test_dynamics_are_those_of_mujoco(tmp_path: Path) -> None:
     assert slide.limits == ((0.1, 0.4),)
     assert upper.torque_limit == (20.0,)
     assert slide.torque_limit == (40.0,)
-    assert robot.actuated == ("upper", "slide")
+    assert robot.actuated == ("shoulder", "slide")
     assert robot.gravity == (0.0, 0.0, -3.0)
 
 

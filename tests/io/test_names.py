@@ -148,7 +148,7 @@ def test_two_joints_of_one_name_are_refused(tmp_path: Path) -> None:
     ("entry", "words"),
     [
         ("three = 0.1, link3 = 0.1", "[initial.q], field `link3`: expected each joint once"),
-        ("link5 = 0.1", "expected a joint among hull_2, one, link1, three, hull, got"),
+        ("link5 = 0.1", "expected a joint (hull_2, one, link1, three, hull), got"),
         ("three = [0.1, 0.2]", "[initial.q], field `three`: expected one number"),
     ],
 )

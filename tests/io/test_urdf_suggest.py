@@ -65,7 +65,7 @@ def test_cylinders_on_continuous_joints_are_wheels(tmp_path: Path) -> None:
         ("a", 0.1, "disk"),
         ("b", 0.1, "disk"),
     ]
-    assert ours.actuated == ("a", "b", "arm")
+    assert ours.actuated == ("a_joint", "b_joint", "lift")
     assert ours.nf == 3
     assert "# `a_joint` turns without end, its axis (0, 1, 0) is parallel to the ground,\n" in text
     assert rolling(tmp_path, tag="visual") == ["a", "b"]
@@ -92,7 +92,7 @@ def test_further_wheels_on_one_side_skid_and_have_no_actuator(tmp_path: Path) ->
     pairs = [wheel("fl", 0.5, 0.3), wheel("fr", 0.5, -0.3), wheel("r", -0.5, 0.1)]
     ours = suggested(tmp_path, *pairs)[1]
     assert [w.kind for w in ours.wheels] == ["disk", "disk", "omni"]
-    assert ours.actuated == ("fl", "fr")
+    assert ours.actuated == ("fl_joint", "fr_joint")
     assert cc.reduce(ours).ns == 2
 
 
@@ -103,7 +103,7 @@ def test_a_joint_that_leans_with_a_wheel_is_held(tmp_path: Path) -> None:
     text, ours = suggested(tmp_path, fork, wheel("a", 0, 0, parent="fork", **turned))
     assert '"steer" = 0.0  # moves the axle of `a`' in text
     assert [w.body for w in ours.wheels] == ["a"]
-    assert ours.actuated == ("a",)
+    assert ours.actuated == ("a_joint",)
 
 
 KINDS = {  # family, kinds of wheels, freedoms of base and arm, motors, unknown radii, supports
@@ -405,14 +405,14 @@ def test_bases_without_wheels(tmp_path: Path) -> None:
     path.write_text(robot(link("world", ""), link("arm"), joint("j", "revolute", "world", "arm")))
     out, text = suggest_sidecar(path)
     out.write_text(text)
-    assert cc.load(path).actuated == ("arm",)
+    assert cc.load(path).actuated == ("j",)
     assert "No base: the root link `world`" in text
 
 
 def test_joints_that_follow_others_have_no_actuator(tmp_path: Path) -> None:
     arms = link("arm") + joint("lift", "revolute", "base", "arm")
     arms += link("tip") + joint("bend", "revolute", "arm", "tip", '<mimic joint="lift"/>')
-    assert suggested(tmp_path, arms)[1].actuated == ("arm",)
+    assert suggested(tmp_path, arms)[1].actuated == ("lift",)
 
 
 def test_the_command_writes_the_sidecar(tmp_path: Path) -> None:
