@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from concur.campaign._intervals import anytime_p_value, at_least, at_most, interval
-from concur.campaign._result import Answer, CampaignResult, plain
+from concur.campaign._result import Answer, CampaignResult
 from concur.errors import ConcurError, shown
+from concur.results import plain
 from concur.rounding import percent, percent_down, percent_range, percent_up
 
 ALL = "all requirements"

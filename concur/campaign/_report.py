@@ -21,11 +21,11 @@ from concur.campaign._answers import (
     quantiles,
     worst_worlds,
 )
-from concur.campaign._result import CampaignResult, plain
+from concur.campaign._result import CampaignResult
 from concur.campaign._sampled import SampledCurves
 from concur.campaign._search import WorstFound
 from concur.campaign._sensitivity import RankInfluence, SobolIndex, rank_influences
-from concur.results import Row, Table, show
+from concur.results import Row, Table, plain, show
 
 SAMPLED = "These results are sampled, not proved: worlds that were not drawn may be worse."
 """Stands in each report."""

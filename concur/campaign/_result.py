@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from os import PathLike
@@ -22,7 +20,7 @@ from concur.errors import (
     shown,
 )
 from concur.hdf5 import hdf5_file
-from concur.results import Figures, Row, show
+from concur.results import Figures, Row, plain, show
 from concur.simulation import write_arrays
 
 Columns: TypeAlias = tuple[tuple[str, str], ...]
@@ -38,17 +36,6 @@ class Answer:
         """Fields for JSON; null for infinite and missing numbers."""
         found: dict[str, Any] = plain(asdict(self))  # type: ignore[call-overload]
         return found
-
-
-def plain(value: Any) -> Any:
-    """Value for JSON: lists for arrays, None for numbers that are not finite."""
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {key: plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(plain(entry) for entry in value)
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 _FORMAT = "concur campaign 2"

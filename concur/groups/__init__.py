@@ -35,14 +35,13 @@ Equation numbers are those of R. Chhabra's PhD thesis, Toronto 2014.
 
 from concur.groups import quaternion, se2, se3, so3
 from concur.groups._classify import Subgroup, classify
-from concur.groups._isotropy import Isotropy, isotropy, isotropy_table
+from concur.groups._isotropy import Isotropy, isotropy
 
 __all__ = [
     "Isotropy",
     "Subgroup",
     "classify",
     "isotropy",
-    "isotropy_table",
     "quaternion",
     "se2",
     "se3",

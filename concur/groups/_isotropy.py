@@ -206,62 +206,6 @@ def isotropy(
     )
 
 
-def isotropy_table() -> dict[str, tuple[str | None, ...]]:
-    """Compute Table 3.1 of the thesis: the isotropy groups of all displacement subgroups.
-
-    Returns
-    -------
-    dict of str to tuple of str or None
-        For the name of each subgroup, except the identity, the names of the isotropy groups in
-        the order of the columns of the table: linear and angular momentum, angular momentum
-        only, linear momentum only, none. None where a subgroup has no such momentum. The normal
-        is ``n``.
-
-    Notes
-    -----
-    The momentum of each cell is one of general direction. Linear and angular momentum are the
-    values on translations and on turns of the subgroup. The one twist of "H_p" is both, so its
-    momentum stands in the first column.
-
-    Examples
-    --------
-    >>> from concur.groups import isotropy_table
-    >>> isotropy_table()["SE(3)"]
-    ('SO(2)xR', 'SE(2)xR', 'SO(2)xR', 'SE(3)')
-    """
-    table = {}
-    for name, (places, _) in _TABLE.items():
-        if name != "identity":
-            basis = np.eye(6)[:, list(places)]
-            if name in {"H_p", "H_p x| R^2"}:
-                basis[2, -1] = 0.1  # any pitch gives the same names
-            table[name] = _row(name, basis)
-    return table
-
-
-def _row(name: str, basis: np.ndarray) -> tuple[str | None, ...]:
-    """Names of the isotropy groups of one subgroup of Table 3.1 in its canonical frame."""
-    turning = basis[3:].any(axis=0)
-    normal = basis[2].astype(bool) & ~turning
-    general = np.array([3.0, -1.0, 2.0, 1.0, 4.0, -2.0])[: basis.shape[1]]
-    cells: list[str | None] = []
-    for linear, angular in ((True, True), (False, True), (True, False), (False, False)):
-        if name == "H_p":
-            possible = linear == angular
-        else:
-            possible = (not linear or not turning.all()) and (not angular or bool(turning.any()))
-        if not possible:
-            cells.append(None)
-            continue
-        momentum = general * np.where(turning, angular, linear)
-        cell = isotropy(basis, momentum).subgroup.name
-        if linear and turning.sum() == 1 and normal.any():
-            along = isotropy(basis, momentum * (turning | normal)).subgroup.name
-            cell += f" ({along} if mu_v || n)" if along != cell else ""
-        cells.append(cell)
-    return tuple(cells)
-
-
 def _group(twists: np.ndarray, length: float) -> Subgroup:
     """Subgroup that independent twists span, or an error."""
     where = "isotropy, `basis`"

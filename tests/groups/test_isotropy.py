@@ -8,7 +8,7 @@ from scipy.linalg import expm, null_space
 from scipy.spatial.transform import Rotation
 
 from concur.errors import DescriptionError
-from concur.groups import classify, isotropy, isotropy_table
+from concur.groups import classify, isotropy
 
 from . import oracles
 from .oracles import bracket, conjugation, twist_matrix
@@ -166,19 +166,6 @@ def check(found, basis, momentum, tolerance=1e-11):
 
 
 # --- Table 3.1 --------------------------------------------------------------------------------
-
-
-def test_table_of_the_thesis_is_computed():
-    """Thesis: Table 3.1."""
-
-    def cells(row):
-        found = [row.get(case) for case in (BOTH, ANGULAR, LINEAR, NONE)]
-        if ALONG in row:
-            found[0] += f" ({row[ALONG]} if mu_v || n)"
-            found[2] += f" ({row[ALONG_ONLY]} if mu_v || n)"
-        return tuple(found)
-
-    assert isotropy_table() == {name: cells(row) for name, row in TABLE.items()}
 
 
 @every_cell
