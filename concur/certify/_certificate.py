@@ -275,8 +275,8 @@ class Certificate:
         )
 
     def _repr_html_(self) -> str:
-
-        return show("notebook.certificate_html", self)
+        reasons = "\n".join(dict.fromkeys(part.reason for part in self.parts))
+        return show("notebook.text_html", f"Certificate: {self.status.name}", str(self), reasons)
 
     def __str__(self) -> str:
         lines = [f"{self.status.name}. {self.status.value}"]

@@ -190,7 +190,8 @@ class LawCore(EvaluatedMethods, ABC):
         return f"<{what} of {shown(self.name, 40)}: {outputs}; {self.nu} controls>"
 
     def _repr_html_(self) -> str:
-        return show("notebook.law_html", self)
+        kind, text = ("Servo", str(self)) if self.linearizes else ("Law", repr(self))
+        return show("notebook.text_html", f"{kind} of {self.name}", text)
 
     @cached_property
     def error_dynamics(self) -> ErrorDynamics:

@@ -98,8 +98,7 @@ class Lift(EvaluatedMethods):
         return f"<{self.kind} reduction of {shown(self.name)}: {sizes}>"
 
     def _repr_html_(self) -> str:
-
-        return show("notebook.model_html", self)
+        return show("notebook.text_html", f"Reduced model of {self.name}", str(self))
 
     def __str__(self) -> str:
         return (

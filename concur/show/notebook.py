@@ -22,9 +22,7 @@ from concur.show.style import picture
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from concur.certify import Certificate
-    from concur.control import TrackingLaw
-    from concur.reduction import Audit, ReducedModel
+    from concur.reduction import Audit
     from concur.robot import Mechanism
     from concur.simulation import Comparison, Motion, Run
 
@@ -48,37 +46,22 @@ def robot_html(robot: Mechanism) -> str:
     return fragment(f"Robot {robot.name}", robot_sections(robot))
 
 
-def model_html(model: ReducedModel) -> str:
-    """Show a reduced model: its kind with the reason, shape velocities and controls.
+def text_html(title: str, *texts: str) -> str:
+    """Show an object by its own text, such as a model, a law or a certificate.
 
     Parameters
     ----------
-    model : ReducedModel
-        The model.
+    title : str
+        First line.
+    *texts : str
+        Its text, whose line breaks are kept, and further ones.
 
     Returns
     -------
     str
         HTML.
     """
-    return fragment(f"Reduced model of {model.name}", [Section(lines=str(model))])
-
-
-def law_html(law: TrackingLaw) -> str:
-    """Show a servo or another law: its outputs with gains, and its options.
-
-    Parameters
-    ----------
-    law : TrackingLaw
-        The law.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
-    title = f"{'Servo' if law.linearizes else 'Law'} of {law.name}"
-    return fragment(title, [Section(lines=str(law) if law.linearizes else repr(law))])
+    return fragment(title, [Section(lines=text) for text in texts])
 
 
 def audit_html(audit: Audit) -> str:
@@ -124,24 +107,6 @@ def audit_sections(audit: Any, title: str) -> list[Section]:
     failed = [row for row in rows if row.good is False]
     whole = Section(f"{len(rows)} {title}", "", head, rows, folded=True)
     return [*([Section("Assumptions that fail", "", head, failed)] if failed else []), whole]
-
-
-def certificate_html(certificate: Certificate) -> str:
-    """Show a certificate: status, rates and transient bound, and its channels.
-
-    Parameters
-    ----------
-    certificate : Certificate
-        The certificate.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
-    reasons = "\n".join(dict.fromkeys(part.reason for part in certificate.parts))
-    sections = [Section(lines=str(certificate)), Section(text=reasons)]
-    return fragment(f"Certificate: {certificate.status.name}", sections)
 
 
 def run_html(run: Run) -> str:

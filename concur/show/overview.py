@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from concur.show._course import Course, leaves_plane
-from concur.show._space import TRIAD, fit_view
+from concur.show._course import leaves_plane
+from concur.show._space import TRIAD
 from concur.show.charts import Panel, draw, legend
-from concur.show.path import draw_top_view
+from concur.show.path import draw_space, draw_top_view
 from concur.show.runs import configuration_panels, control_panels, error_panels, lyapunov_panel
 from concur.show.style import TIME, new_figure, styled
 
@@ -79,17 +77,8 @@ def _draw_flight(figure: Figure, run: Run, path: Axes) -> None:
     figure.draw_without_rendering()
     left, bottom, width, height = path.get_position().bounds
     path.remove()
-    course = Course(figure, run, np.array([len(run.t) - 1]))
-    legend = 0.15 * height
-    fit_view(course.axes, (left - 0.02, bottom + legend, width + 0.02, height - legend))
-    title = f"Path, and the robot at {run.t[-1]:.3g} s"
-    figure.text(left + width / 2, bottom + height, title, ha="center", fontsize=11)
-    course.axes.legend(
-        handles=course.handles,
-        handler_map=TRIAD,
-        loc="lower center",
-        bbox_to_anchor=(left + width / 2, bottom),
-        bbox_transform=figure.transFigure,
-        borderaxespad=0.0,
-        ncols=3,
-    )
+    foot = 0.15 * height
+    cell = (left - 0.02, bottom + foot, width + 0.02, height - foot)
+    handles = draw_space(figure, run, cell)
+    look: Any = {"loc": "lower center", "borderaxespad": 0.0, "ncols": 3, "handler_map": TRIAD}
+    figure.legend(handles=handles, bbox_to_anchor=(left + width / 2, bottom), **look)

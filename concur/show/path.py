@@ -77,15 +77,23 @@ def path_figure(run: Run) -> Figure:
         return figure
 
 
+def draw_space(figure: Figure, run: Run, cell: tuple[float, float, float, float]) -> list[Any]:
+    """Draw paths and the robot at the end of a run in a cell of the figure.
+
+    Return the entries of the legend, which needs `handler_map=TRIAD`.
+    """
+    course = Course(figure, run, np.array([len(run.t) - 1]))
+    fit_view(course.axes, cell)
+    (left, bottom, width, height), title = cell, f"Paths, and the robot at {run.t[-1]:.3g} s"
+    figure.text(left + width / 2, bottom + height, title, ha="center", fontsize=11)
+    return course.handles
+
+
 def draw_flight(figure: Figure, run: Run, height: float) -> None:
     """Draw the robot in space, and the paths from above and from the side that shows more."""
     paths = [place for place in places(run) if place.is_path]
     share = 0.45 if paths else 1.0
-    course = Course(figure, run, np.array([len(run.t) - 1]))
-    fit_view(course.axes, (0.0, _LEGEND / height, share, _ROW / height))
-    title = f"Paths, and the robot at {run.t[-1]:.3g} s"
-    figure.text(share / 2, (_LEGEND + _ROW) / height, title, ha="center", fontsize=11)
-    handles = course.handles
+    handles = draw_space(figure, run, (0.0, _LEGEND / height, share, _ROW / height))
     if paths:
         spread = np.ptp(np.concatenate([_spatial(place.actual) for place in paths]), axis=0)
         across = 0 if spread[0] >= spread[1] else 1

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from concur.files import make_directory
 from concur.results import Result, Row, word
@@ -194,7 +192,7 @@ def write_report(
         Section("Figures", figures=drawn),
         *others,
         Section("Task", rows=[*facts, *_facts(run)], folded=True),
-        Section("Outputs", "", _OUTPUTS, _outputs(run), folded=True),
+        Section("Outputs", "", _OUTPUTS, list(_outputs(run)), folded=True),
         *audit_sections(audit, "assumptions"),
         *(
             Section(_LAST[name], figures={name: picture}, folded=True)
@@ -297,26 +295,15 @@ def _facts(run: Run) -> list[tuple[str, str]]:
     ]
 
 
-_OUTPUTS = ("Output", "Body", "Group", "Point in the body frame [m]", "First error", "Last error")
+_OUTPUTS = ("Output", "Body", "Group", "Point in the body frame [m]")
 
 
-def _outputs(run: Run) -> list[tuple[str, ...]]:
-    rows = []
+def _outputs(run: Run) -> Iterator[tuple[str, ...]]:
     for output in run.servo.outputs:
-        origin = getattr(output, "relative_to", None)
         body = "function of q" if output.is_function else output.body
-        body += f" relative to {origin}" if origin else ""
-        sizes = [
-            ", ".join(
-                f"{np.linalg.norm(run.error[k, places]):.4g} {unit}"
-                for name, unit, places in run.error_places
-                if name.split(", ")[0] == output.name
-            )
-            for k in (0, -1)
-        ]
+        body += f" relative to {output.relative_to}" if output.relative_to else ""
         point = ", ".join(f"{x:.4g}" for x in output.point)
-        rows.append((output.name, body, str(output.group), f"({point})", *sizes))
-    return rows
+        yield output.name, body, str(output.group), f"({point})"
 
 
 def _robots(run: Run) -> list[Section]:
