@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -58,18 +58,20 @@ def to_toml(robot: Tree) -> str:
     )
     if robot.actuated != plain.actuated:
         document.add("actuated", tomlkit.item(list(robot.actuated or ())))
-    for name, entries in (
-        ("bodies", [_body(body) for body in robot.bodies]),
-        ("wheels", [wheel_fields(wheel) for wheel in robot.wheels]),
-        ("motors", [motor_fields(motor) for motor in robot.motors]),
-        ("mimics", [_given(mimic) for mimic in robot.mimics]),
-        ("steering", [steering_fields(steering) for steering in robot.steering]),
-    ):
-        if entries:
-            document.add(name, tables(entries))
-    if robot.supports:
-        document.add("supports", points(robot.supports))
+    document.add("bodies", tables([_body(body) for body in robot.bodies]))
+    add_parts(document, robot, ("wheels", "motors", "mimics", "steering"))
     return tomlkit.dumps(document)
+
+
+def add_parts(document: Any, robot: Tree, kinds: Sequence[str]) -> None:
+    """Add arrays of tables of some kinds of parts, and the table of supports, if there are any."""
+    import tomlkit
+
+    for kind in kinds:
+        if parts := getattr(robot, kind):
+            document.add(kind, tables([_given(part) for part in parts]))
+    if robot.supports:
+        document.add("supports", tomlkit.item({n: list(at) for n, at in robot.supports.items()}))
 
 
 def tables(entries: list[dict[str, Any]]) -> Any:
@@ -88,16 +90,6 @@ def tables(entries: list[dict[str, Any]]) -> Any:
             table.add(key, value)
         array.append(table)
     return array
-
-
-def points(given: Mapping[str, Sequence[float]]) -> Any:
-    """Make a table of points by name."""
-    import tomlkit
-
-    table = tomlkit.table()
-    for name, at in given.items():
-        table.add(name, list(at))
-    return table
 
 
 def _inline(value: dict[str, Any]) -> Any:
@@ -161,27 +153,11 @@ def _inertia(inertia: Inertia) -> dict[str, Any]:
     return entry
 
 
-def wheel_fields(wheel: Wheel) -> dict[str, Any]:
-    """Fields of a wheel that differ from their defaults."""
-    found = _given(wheel)
-    return found | {"support": _given(wheel.support)} if wheel.support else found
-
-
-def motor_fields(motor: Motor) -> dict[str, Any]:
-    """Fields of a motor that differ from their defaults."""
-    return _given(motor)
-
-
-def steering_fields(steering: Steering) -> dict[str, Any]:
-    """Fields of a wheel that follows guides."""
-    return _given(steering)
-
-
 def _given(value: Motor | Mimic | Steering | Support | Wheel) -> dict[str, Any]:
     """Fields that differ from their defaults, and those without a default."""
     found = {field.name: (getattr(value, field.name), field.default) for field in fields(value)}
     return {
-        name: list(x) if isinstance(x, tuple) else x
+        name: list(x) if isinstance(x, tuple) else _given(x) if isinstance(x, Support) else x
         for name, (x, default) in found.items()
         if x is not None and x != default
     }

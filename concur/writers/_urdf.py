@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 from concur.interop import chain, is_native, roll_pitch_yaw, urdf_joints
 from concur.robot import Body, Pose, Shape, Tree, joints
 from concur.writers._names import add, bounded, check, check_gears, check_unique, refuse
-from concur.writers._toml import motor_fields, points, steering_fields, tables, wheel_fields
+from concur.writers._toml import add_parts
 
 _BASES = {joints.Free: "free", joints.Planar: "planar", joints.Fixed: "fixed"}
 _CHAIN = " The next {} joints are one {} joint of the robot; the links between them have no mass. "
@@ -87,15 +87,7 @@ def to_urdf(robot: Tree) -> tuple[str, str]:
         for name in urdf_joints(body)
     ]
     side.add("actuated", tomlkit.item(moving))
-    for name, entries in (
-        ("wheels", [wheel_fields(wheel) for wheel in robot.wheels]),
-        ("steering", [steering_fields(steering) for steering in robot.steering]),
-        ("motors", [motor_fields(motor) for motor in robot.motors]),
-    ):
-        if entries:
-            side.add(name, tables(entries))
-    if robot.supports:
-        side.add("supports", points(robot.supports))
+    add_parts(side, robot, ("wheels", "steering", "motors"))
     xml = '<?xml version="1.0" encoding="utf-8"?>\n'
     return xml + ElementTree.tostring(root, encoding="unicode") + "\n", tomlkit.dumps(side)
 
