@@ -9,6 +9,7 @@ import numpy as np
 
 from concur.codegen import Evaluator, attitude_error
 from concur.control import TrackingLaw, attitudes, labels, loop_of, refusal
+from concur.errors import ConcurError
 from concur.export._signals import law_signals
 
 if TYPE_CHECKING:
@@ -75,13 +76,13 @@ def to_iosystem(servo: TrackingLaw, closed_loop: bool = False) -> control.Nonlin
         ends = np.cumsum([servo.inputs[name] for name in INPUTS])[:-1]
 
         def torques(t: float, x: np.ndarray, inputs: np.ndarray, params: Any) -> np.ndarray:
-            given = inputs[: ends[1]].any()
-            if servo.quaternions and not given:
+            try:
+                u, pivot, *_ = law(*np.split(inputs, ends))
+                return _checked(servo, inputs[: servo.nq], u, pivot)
+            except ConcurError:
+                if inputs[: ends[1]].any() or not np.isfinite(inputs).all():
+                    raise
                 return np.zeros(servo.nu)
-            u, pivot, *_ = law(*np.split(inputs, ends))
-            if not (given or _sound(servo, u, pivot)):
-                return np.zeros(servo.nu)
-            return _checked(servo, inputs[: servo.nq], u, pivot)
 
         return control.nlsys(
             None,
@@ -112,13 +113,9 @@ def to_iosystem(servo: TrackingLaw, closed_loop: bool = False) -> control.Nonlin
     )
 
 
-def _sound(servo: TrackingLaw, u: np.ndarray, pivot: float) -> bool:
-    return bool(np.isfinite(u).all() and pivot >= servo.singular_margin)
-
-
 def _checked(servo: TrackingLaw, q: np.ndarray, u: np.ndarray, pivot: float) -> np.ndarray:
     """Controls, if the law vouches for them."""
-    if not _sound(servo, u, pivot):
+    if not (np.isfinite(u).all() and pivot >= servo.singular_margin):
         raise refusal(servo, q, u, pivot)
     return u
 
