@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from concur import __version__ as concur_version
     from concur.certify import OPERATING
     from concur.checker import StoredTaskProof, confirmed, is_task_proof, load_task_proof
+    from concur.cli import documented, errors_in_lines
     from concur.codegen import (
         DRIFT,
         Array,
-        CompilerWarning,
         Evaluator,
         compiled,
         fingerprint,
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from concur.files import (
         confined,
         copy_of,
-        escape_output,
         folder_named,
         is_file,
         make_directory,
@@ -84,12 +83,11 @@ _PLACES = {
     "concur": "concur_version",
     "concur.certify": "OPERATING",
     "concur.checker": "StoredTaskProof confirmed is_task_proof load_task_proof",
-    "concur.codegen": "Array CompilerWarning DRIFT Evaluator compiled fingerprint recalled",
+    "concur.cli": "documented errors_in_lines",
+    "concur.codegen": "Array DRIFT Evaluator compiled fingerprint recalled",
     "concur.control": "Law Servo Tick TickStatus TrackingLaw tracking_law",
     "concur.errors": "ConcurError DescriptionError install_command printable shown",
-    "concur.files": (
-        "confined copy_of escape_output folder_named is_file make_directory read_bytes read_json"
-    ),
+    "concur.files": "confined copy_of folder_named is_file make_directory read_bytes read_json",
     "concur.io": "Task load_task",
     "concur.tables": (
         "Expected FileName InFiles NotNegative Positive Refusal Text build fault missing_file "

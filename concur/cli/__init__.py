@@ -2,9 +2,10 @@
 
 from importlib import import_module
 
-from concur.cli._app import main
+from concur.cli._answer import errors_in_lines
+from concur.cli._app import documented, main
 
-__all__ = ["main"]
+__all__ = ["documented", "errors_in_lines", "main"]
 
 # Each file registers its commands, in the order of `concur --help`.
 for _name in ("new", "check", "view", "track", "gains", "compare", "certify", "prove", "recheck"):

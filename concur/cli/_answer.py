@@ -139,28 +139,14 @@ class Reply:
     @contextmanager
     def errors(self) -> Iterator[None]:
         """Print errors, and warnings about compilers, in one line; with JSON also as an answer."""
-        from concur.codegen import CompilerWarning
-
-        escape_output()
-        with warnings.catch_warnings():
-            others = warnings.showwarning
-
-            def shown(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
-                if issubclass(category, CompilerWarning):
-                    _print_line(f"note: {message}")
-                else:
-                    others(message, category, *place, **more)
-
-            warnings.showwarning = shown
-            warnings.simplefilter("always", CompilerWarning)
+        with errors_in_lines("concur"):
             try:
                 yield
             except ConcurError as error:
-                _print_line(str(error))
                 if self.as_json:
                     found = answer(self.command, False, "error", problems=[str(error)])
                     typer.echo(json.dumps(found, indent=2))
-                raise typer.Exit(2) from None
+                raise
 
     @contextmanager
     def warned(self, texts: Sequence[str]) -> Iterator[None]:
@@ -202,13 +188,37 @@ class Reply:
                 bar.stop()
 
 
+@contextmanager
+def errors_in_lines(program: str) -> Iterator[None]:
+    """Print errors, and warnings about compilers, in one line each; an error has exit status 2."""
+    from concur.codegen import CompilerWarning
+
+    def line(message: str) -> None:
+        typer.echo(f"{program}: {' '.join(message.split())}", err=True)
+
+    escape_output()
+    with warnings.catch_warnings():
+        others = warnings.showwarning
+
+        def shown(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, CompilerWarning):
+                line(f"note: {message}")
+            else:
+                others(message, category, *place, **more)
+
+        warnings.showwarning = shown
+        warnings.simplefilter("always", CompilerWarning)
+        try:
+            yield
+        except ConcurError as error:
+            for text in (str(error), *getattr(error, "__notes__", ())):
+                line(text)
+            raise typer.Exit(2) from None
+
+
 def time_left(taken: float, part: float) -> str:
     """Estimate of the time left from the time taken (s) for a part of the work, in words."""
     if not 0.0 < part < 1.0:
         return ""
     rest = taken * (1.0 - part) / part
     return f", about {rest:.0f} s left" if rest < 120.0 else f", about {rest / 60:.0f} min left"
-
-
-def _print_line(message: str) -> None:
-    typer.echo(f"concur: {' '.join(message.split())}", err=True)

@@ -94,8 +94,8 @@ def command(
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         name = function.__name__
         CONTENTS.setdefault(heading, {})[name] = about
-        signature, texts = inspect.signature(function, eval_str=True), meanings(function)
-        options = [_described(o, texts) for o in list(signature.parameters.values())[1:]]
+        signature = inspect.signature(function, eval_str=True)
+        options = list(signature.parameters.values())[1:]
         if signature.return_annotation is not None:
             kind = inspect.Parameter.KEYWORD_ONLY
             options.append(inspect.Parameter("as_json", kind, default=False, annotation=AsJson))
@@ -105,15 +105,25 @@ def command(
             with reply.errors():
                 reply.end(function(reply, **given))
 
-        # Typer reads both.
+        run.__doc__ = function.__doc__
         run.__signature__ = signature.replace(parameters=options)  # type: ignore[attr-defined]
-        run.__annotations__ = {option.name: option.annotation for option in options}
-        text = inspect.getdoc(function) or ""
-        run.__doc__ = text.partition("\n\nParameters\n---")[0]
-        main.command(name, epilog=f"Example: {example}\n\nExit status: {status}")(run)
+        epilog = f"Example: {example}\n\nExit status: {status}"
+        main.command(name, epilog=epilog)(documented(run))
         return function
 
     return register
+
+
+def documented(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let Typer take the help of the options of a function from its docstring."""
+    signature, texts = inspect.signature(function, eval_str=True), meanings(function)
+    options = [_described(option, texts) for option in signature.parameters.values()]
+    text = inspect.getdoc(function) or ""
+    function.__doc__ = text.partition("\n\nParameters\n---")[0]
+    # Typer reads both.
+    function.__signature__ = signature.replace(parameters=options)  # type: ignore[attr-defined]
+    function.__annotations__ = {option.name: option.annotation for option in options}
+    return function
 
 
 def _described(option: inspect.Parameter, texts: Mapping[str, str]) -> inspect.Parameter:

@@ -18,9 +18,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import hil
+from concur.cli import errors_in_lines
 from hil._realtime import Granted
 from hil.cli import _run, main
-from hil.cli._app import _errors
 from hil.controller import Mode, Outcome
 from hil.errors import ArmError
 from hil.quality import Quality
@@ -514,7 +514,7 @@ def test_a_report_that_fails_does_not_hide_the_reason(monkeypatch, tmp_path, err
 def test_notes_of_an_error_are_printed(capsys):
     error = ArmError("rig", expected="a", came="b", cure="C.")
     error.add_note(LEFT)
-    with pytest.raises(typer.Exit), _errors():
+    with pytest.raises(typer.Exit), errors_in_lines("concur-rig"):
         raise error
     first, second = capsys.readouterr().err.splitlines()
     assert "expected a, got b" in first
