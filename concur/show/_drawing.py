@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from concur.errors import ConcurError
 from concur.outputs import Output
 from concur.robot import Mechanism, Shape, Wheel, read_mesh, shortest_rotation
+from concur.show._outputs import frames_of
 from concur.show.style import Floats
 
 SIDES = 16
@@ -96,7 +97,7 @@ class Drawing:
 
     A bar leads from the origin of a body to that of each body on it, to the points of outputs and,
     at the end of a branch without an output, to the centre of mass. Bodies that are drawn as meshes
-    have none.
+    have none, and neither have frames without an output, unless nothing else is on their body.
 
     Parameters
     ----------
@@ -124,6 +125,9 @@ class Drawing:
         self.robot, self.outputs = robot, on_bodies(outputs)
         self.root = robot.bodies[0].name
         self.framed = tuple(dict.fromkeys([self.root, *(out.body for out in self.outputs)]))
+        parents = [self.root, *(body.parent for body in robot.bodies)]
+        unseen = {body.name for body in frames_of(robot) if parents.count(body.parent) > 1}
+        self._bodies = [b for b in robot.bodies if b.name not in unseen - {*self.framed}]
         poses = self._poses(np.asarray(q, dtype=float))
         looks = {body.name: [surface(shape) for shape in body.shape] for body in robot.bodies}
         shapes = {name: [part for part in parts if part] for name, parts in looks.items()}
@@ -132,11 +136,12 @@ class Drawing:
         solid = {name for name in meshed if shapes[name]}
         self.bars, self.roles = self._bars(solid)
         self.joints = [
-            body.name for body in robot.bodies[1:] if body.name not in self._carriers | solid
+            body.name for body in self._bodies[1:] if body.name not in self._carriers | solid
         ]
         base = shapes.pop(self.root) or [self._box(poses)]
         wheels = {wheel.body for wheel in robot.wheels} - {self.root}
-        far = max(float(np.linalg.norm((p - poses[self.root])[:3, 3])) for p in poses.values())
+        drawn = [poses[body.name] for body in self._bodies]
+        far = max(float(np.linalg.norm((p - poses[self.root])[:3, 3])) for p in drawn)
         self.surfaces = [_surface(self.root, "base", base)]
         for wheel in robot.wheels:
             self.surfaces.append(self._wheel(wheel, 0.05 * far or 0.05))
@@ -182,7 +187,7 @@ class Drawing:
 
     def _bars(self, solid: set[str]) -> tuple[list[Any], list[str]]:
         """Ends (body, point) and role of each bar: "strut", "link" or "stub"."""
-        zero, bodies = (0.0, 0.0, 0.0), self.robot.bodies
+        zero, bodies = (0.0, 0.0, 0.0), self._bodies
         # A line inside the box of the base is a mount, not a part of the arm.
         found: list[tuple[str, Any]] = [
             (
@@ -207,7 +212,7 @@ class Drawing:
         return [ends for _, ends in found], [role for role, _ in found]
 
     def _bodies_that_carry_wheels_only(self) -> set[str]:
-        bodies = self.robot.bodies
+        bodies = self._bodies
         # A wheel may be on the base itself, or on a body that carries more than a wheel.
         wheels = {wheel.body for wheel in self.robot.wheels} - {body.parent for body in bodies}
         carriers = {*wheels}
@@ -225,7 +230,7 @@ class Drawing:
         wheels = [w for w in self.robot.wheels if {w.body, parents[w.body] or w.body} <= near]
         mounts = [
             (to_root @ poses[body.name])[:3, 3]
-            for body in self.robot.bodies
+            for body in self._bodies
             if body.parent == self.root and body.name not in self._carriers
         ]
         if wheels:
@@ -245,7 +250,8 @@ class Drawing:
             half = np.max([np.abs(mount - centre) for mount in mounts] or [np.full(3, 0.1)], axis=0)
             half = np.maximum(half, 0.5 * half.max())
             # An arm at the origin of the base gives no information about the size of the base.
-            far = max(float(np.linalg.norm((to_root @ pose)[:3, 3])) for pose in poses.values())
+            drawn = [to_root @ poses[body.name] for body in self._bodies]
+            far = max(float(np.linalg.norm(pose[:3, 3])) for pose in drawn)
             half = np.maximum(half, 0.1 * far if far > 0 else 0.1)
             low, high = centre - half, centre + half
         box: trimesh.Trimesh = trimesh.creation.box(bounds=[low, high])

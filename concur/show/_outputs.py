@@ -59,6 +59,17 @@ def position_axes(output: Any) -> str:
     return str(output.axes or {"SE3": "xyz", "R3xSO3": "xyz"}.get(output.group, ""))
 
 
+def frames_of(robot: Any) -> list[Any]:
+    """Bodies that are frames only: fixed, without mass, shape, wheel or another body on them."""
+    carrying = {body.parent for body in robot.bodies} | {wheel.body for wheel in robot.wheels}
+    return [
+        body
+        for body in robot.bodies
+        if body.parent and not body.joint.nv and not body.inertia.mass
+        if not body.shape and body.name not in carrying
+    ]
+
+
 def few(run: Any, number: int) -> NDArray[np.intp]:
     """Indices of samples, at most a number of them, from the first to the last."""
     count = len(run.t)

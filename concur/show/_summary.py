@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from concur.show._outputs import frames_of
 from concur.show.page import Section
 
 if TYPE_CHECKING:
@@ -57,13 +58,7 @@ def robot_sections(robot: Mechanism) -> list[Section]:
         f"total mass {_number(this.total_mass)} kg, "
         + (f"gravity {_vector(gravity)} m/s^2" if np.any(gravity) else "no gravity")
     )
-    carrying = {body.parent for body in this.bodies} | {wheel.body for wheel in this.wheels}
-    frames = [
-        body
-        for body in this.bodies
-        if body.parent and not body.joint.nv and not body.inertia.mass
-        if not body.shape and body.name not in carrying
-    ]
+    frames = frames_of(this)
     bodies = [body for body in this.bodies if body not in frames]
     joints = [
         (

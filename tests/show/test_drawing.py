@@ -139,6 +139,23 @@ def test_steering_fork_is_a_strut_and_a_slider_on_the_base_is_drawn():
     assert np.ptp(slider, axis=0).min() > 0
 
 
+def test_frames_are_drawn_at_ends_of_arms_and_where_an_output_is():
+    def bars(*frames, outputs=()):
+        far = [cc.Body(name, J.Fixed(), parent, cc.Pose((9, 0, 0))) for name, parent in frames]
+        robot = cc.Mechanism("robot", [*arm, *far])
+        made = Drawing(robot, robot.neutral(), outputs)
+        return [{name for name, _ in bar} for bar in made.bars], made.size
+
+    arm = [body("base", J.Planar()), body("arm", J.Revolute((0, 0, 1)), "base")]
+    mark, tip, other = ("mark", "base"), ("tip", "arm"), ("other", "arm")
+    assert bars(mark, tip)[0] == [{"arm", "base"}, {"arm", "tip"}]
+    seen = [cc.Output("mark", "mark", "R3")]
+    assert {"base", "mark"} in bars(mark, tip, outputs=seen)[0]
+    found, size = bars(mark, tip, other)
+    assert found == [{"arm", "base"}]
+    assert size < 1.0
+
+
 def test_a_system_without_bodies_is_refused():
     with pytest.raises(ConcurError, match="expected a robot with bodies"):
         Drawing(SimpleNamespace(name="pendulum"), np.zeros(1))
