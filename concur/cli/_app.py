@@ -136,7 +136,7 @@ def _described(option: inspect.Parameter, texts: Mapping[str, str]) -> inspect.P
     else:
         flag = f"--{option.name.replace('_', '-')}"
         info = typer.Option(*[flag] * (option.default is False))
-    info.help = info.help or texts[option.name]
+    info.help = info.help or texts.get(option.name)
     return option.replace(annotation=Annotated[kind, info])
 
 

@@ -15,6 +15,7 @@ import concur as cc
 from concur._version import __version__
 from concur.cli import main
 from concur.results import COMMON
+from hil.cli import main as rig
 from tests.cli.test_gains import TASK
 from tests.cli.test_prove import written
 
@@ -77,6 +78,15 @@ def test_help_lists_every_command_once_in_one_line():
     listed = [line.split()[0] for line in text.partition("Describe and check:")[2].splitlines()
               if line.startswith("  ")]  # fmt: skip
     assert sorted(listed) == sorted(typer.main.get_command(main).commands)
+
+
+@pytest.mark.parametrize("application", [main, rig], ids=["concur", "concur-rig"])
+def test_every_option_has_help(application):
+    for name, command in typer.main.get_command(application).commands.items():
+        missing = [p.name for p in command.params if not getattr(p, "help", None)]
+        assert not missing, f"{name}: {missing}"
+        assert command.help
+        assert "Parameters" not in command.help
 
 
 def test_every_command_with_json_is_tried_here():
