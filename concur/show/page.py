@@ -193,6 +193,8 @@ def quantities(rows: Iterable[Row], asked: Iterable[str] = ()) -> list[Section]:
         near = row.holds is False or (part is not None and part >= NEAR)
         (first if named or near else others).append(_quantity(row, part))
     title = "Errors, and quantities near their limits"
+    if first and not any("error of" in row.cells[0] for row in first):
+        title = "Main quantities, and those near their limits"
     text = "" if first else "No limit is missed or near."
     found = [Section(title, text, HEAD, first)]
     title = f"{len(others)} other number{'s' * (len(others) > 1)}"

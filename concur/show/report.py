@@ -248,7 +248,7 @@ def write_result(
     if figures is None:
         figures = {name: draw() for name, draw in result.figures.items()}
     drawn = {name: (figure, "") for name, figure in figures.items()}
-    asked, *others = quantities(rows, ("error of", "stopped early"))
+    asked, *others = quantities(rows, ("error of", "stopped early", "decay rate", "tube"))
     tables = [Section(t.title, "", t.head, t.rows) for t in getattr(result, "tables", ())]
     notes = [Section("Notes", "\n".join(text))] if (text := getattr(result, "notes", ())) else []
     folded = [Section("Facts", rows=given, folded=True)] if given else []
