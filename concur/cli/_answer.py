@@ -190,7 +190,18 @@ class Reply:
 
 @contextmanager
 def errors_in_lines(program: str) -> Iterator[None]:
-    """Print errors, and warnings about compilers, in one line each; an error has exit status 2."""
+    """Print errors, and warnings about compilers, in one line each; an error has exit status 2.
+
+    Parameters
+    ----------
+    program : str
+        Name of the program, with which each line begins.
+
+    Yields
+    ------
+    None
+        While a command runs.
+    """
     from concur.codegen import CompilerWarning
 
     def line(message: str) -> None:

@@ -115,7 +115,18 @@ def command(
 
 
 def documented(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let Typer take the help of the options of a function from its docstring."""
+    """Let Typer take the help of the options of a function from its docstring.
+
+    Parameters
+    ----------
+    function : callable
+        Function whose parameters are arguments and options.
+
+    Returns
+    -------
+    callable
+        The same function.
+    """
     signature, texts = inspect.signature(function, eval_str=True), meanings(function)
     options = [_described(option, texts) for option in signature.parameters.values()]
     text = inspect.getdoc(function) or ""

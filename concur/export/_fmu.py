@@ -123,7 +123,18 @@ class FmuModel:
         return sorted(own, key=lambda signal: ROLES.index(signal.role))
 
     def size(self, *names: str) -> int:
-        """Number of entries of some signals together."""
+        """Count the entries of some signals.
+
+        Parameters
+        ----------
+        *names : str
+            Names of the signals.
+
+        Returns
+        -------
+        int
+            Their number, of all signals together.
+        """
         return sum(signal.size for signal in self.signals if signal.name in names)
 
     @cached_property

@@ -532,7 +532,7 @@ def _wanted(
                     )
     for k in found if names else ():
         if units[k] not in SI:
-            cure = "Convert the column, or remove the unit from its name if it is none."
+            cure = "Convert the column, or remove the unit from its name if it is not one."
             raise _wrong(path, "numbers in s, m and rad", f"the column `{shown(names[k])}`", cure)
     return found
 
