@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from concur._threads import LIMITS
+from concur._threads import LIMITS, processors
 from concur.campaign._campaign import Campaign, Outcome
 from concur.campaign._store import differences
 from concur.errors import ConcurError, install_command, shown
@@ -58,7 +58,7 @@ def workers(given: Executor | int | None = None) -> Iterator[Executor]:
         )
     pool: ThreadPoolExecutor | ProcessPoolExecutor
     if given is None:
-        pool = ThreadPoolExecutor(_processors())
+        pool = ThreadPoolExecutor(processors())
     else:
         pool = ProcessPoolExecutor(given, get_context("spawn"), _start)
     try:
@@ -130,7 +130,7 @@ def capacity(executor: Executor) -> int:
         count = getattr(executor, name, None)
         if isinstance(count, int) and count > 0:
             return count
-    return _processors()
+    return processors()
 
 
 class Shipped(NamedTuple):
@@ -206,13 +206,6 @@ def one_thread_each() -> Iterator[None]:
             os.environ.pop(name, None)
             if value is not None:
                 os.environ[name] = value
-
-
-def _processors() -> int:
-    """Number of processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _start() -> None:

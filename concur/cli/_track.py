@@ -53,10 +53,13 @@ def track(
         Simulate although an assumption fails; the verdict stays failed, exit status 1.
     """
     from concur.io import load_task, suspicious_task
+    from concur.show.animation import require_ffmpeg
 
     folder, began = out or Path("out") / task.stem, time.perf_counter()
     with results(folder, "track", overwrite) as kept:
-        _check_animation(animation)
+        one_of("animation", animation, ("gif", "mp4"))
+        if animation == "mp4":
+            require_ffmpeg("option `--animation`")
         given = load_task(task)
         warnings = suspicious_task(given)
         with reply.warned(warnings):
@@ -103,19 +106,6 @@ def track(
         )
         closed = kept.close_with(found, stopped or "; ".join(row.quantity for row in missed))
     return closed if run is not None else found
-
-
-def _check_animation(animation: str | None) -> None:
-    from matplotlib.animation import FFMpegWriter
-
-    one_of("animation", animation, ("gif", "mp4"))
-    if animation == "mp4" and not FFMpegWriter.isAvailable():
-        raise ConcurError(
-            "option `--animation`",
-            expected="the program ffmpeg on the search path, to write .mp4",
-            came="no ffmpeg",
-            cure="Install ffmpeg, or write --animation gif.",
-        )
 
 
 def _simulated(task: Task, reply: Reply) -> tuple[Run, str]:

@@ -26,6 +26,7 @@ from pathlib import Path
 
 import casadi as ca
 
+from concur._threads import processors
 from concur.codegen._sources import WHOLE, Sources
 
 CANDIDATES = ("gcc", "clang", "cc")
@@ -104,7 +105,7 @@ class Compiler:
             flags.append(f"-I{ca.GlobalOptions.getCasadiIncludePath()}")
         # Relative names: the library must not contain the folder of its compilation.
         commands = [[*flags, "-c", f"{name}.c", "-o", f"{name}.o"] for name in names]
-        with ThreadPoolExecutor(_processors()) as pool:
+        with ThreadPoolExecutor(processors()) as pool:
             list(pool.map(lambda command: self.run(command, library.parent), commands))
         objects = [f"{name}.o" for name in names]
         solver = [str(_solver_library())] if code.solver else []
@@ -218,12 +219,6 @@ def _processor() -> str:
         names = ("vendor_id", "cpu family", "model", "flags", "Features", "CPU ")
         return "\n".join(line for line in lines if line.startswith(names))
     return f"{platform.machine()} {platform.processor()}"
-
-
-def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _solver_library() -> Path:

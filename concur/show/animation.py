@@ -93,13 +93,8 @@ def animate(
                 came=repr(value),
                 cure="Omit it to use the default.",
             )
-    if suffix == ".mp4" and not FFMpegWriter.isAvailable():
-        raise ConcurError(
-            str(target),
-            expected="the program ffmpeg on the search path, to write .mp4",
-            came="no ffmpeg",
-            cure="Install ffmpeg with the package manager of the system, or name a .gif.",
-        )
+    if suffix == ".mp4":
+        require_ffmpeg(str(target))
     make_directory(target.parent)
 
     moments = np.arange(run.t[0], run.t[-1] + 1e-9, speed / fps)
@@ -143,6 +138,28 @@ def animation(run: Run, fps: float = 12.0, speed: float = 1.0) -> Animation:
     with TemporaryDirectory() as folder:
         data = animate(run, Path(folder) / "run.gif", fps, speed).read_bytes()
     return Animation(data, f"animation of {run.robot.name}, {run.t[-1]:.4g} s")
+
+
+def require_ffmpeg(where: str) -> None:
+    """Demand the program that writes .mp4.
+
+    Parameters
+    ----------
+    where : str
+        Place of the error.
+
+    Raises
+    ------
+    ConcurError
+        If it is not installed.
+    """
+    if not FFMpegWriter.isAvailable():
+        raise ConcurError(
+            where,
+            expected="the program ffmpeg on the search path, to write .mp4",
+            came="no ffmpeg",
+            cure="Install ffmpeg with the package manager of the system, or write a .gif.",
+        )
 
 
 class _MovingPicture:

@@ -84,7 +84,7 @@ def test_rates_must_be_positive(run, tmp_path, name, value):
 
 def test_missing_ffmpeg_names_the_cure(run, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ConcurError, match=r"Install ffmpeg .* or name a \.gif"):
+    with pytest.raises(ConcurError, match=r"Install ffmpeg .* or write a \.gif"):
         animate(run, tmp_path / "run.mp4")
 
 
