@@ -56,7 +56,7 @@ from concur.certify._recheck_document import (
     TUBE,
     StoredChannel,
     StoredProof,
-    check_partition,
+    check_channels,
     load,
     proof_of,
 )
@@ -298,18 +298,7 @@ def _verify(proof: StoredProof, document: dict[str, Any], budget: int) -> None:
             "the counterexample does not contradict the claim",
         )
         raise Rejection(Status.REFUTED, "the certificate's counterexample holds")
-    require(proof.status is Status.PROVED, Status.UNDECIDED, "the certificate claims no proof")
-    check_partition(proof.groups, proof.gains, [channel.components for channel in proof.channels])
-    for channel in proof.channels:
-        where = channel.where
-        require(channel.status is Status.PROVED, Status.UNDECIDED, f"{where} claims no proof")
-        sound = symmetric(channel.p) and definite(channel.p)
-        require(sound, Status.REFUTED, f"{where}.P is not symmetric positive definite")
-        require(channel.rate > 0, Status.UNDECIDED, f"{where}.rate is not above zero")
-        _region(channel)
-    slowest = min(channel.rate for channel in proof.channels)
-    fit = proof.rate is not None and 0 < proof.rate <= slowest
-    require(fit, Status.UNDECIDED, "the rate is not above zero, or exceeds that of a channel")
+    check_channels(proof, _region)
     _overshoot(proof)
     for channel in proof.channels:
         check_decay(channel, budget)

@@ -58,7 +58,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -68,7 +68,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from concur.certify._recheck_finding import require
-from concur.certify._recheck_rational import Matrix
+from concur.certify._recheck_rational import Matrix, definite, symmetric
 from concur.certify._recheck_work import LARGEST_FILE, spend
 from concur.certify._status import Status
 from concur.documents import read_document
@@ -279,6 +279,22 @@ def check_partition(
             for j, entry in enumerate(row):
                 apart = owner[i] == owner[j] or not entry
                 require(apart, Status.UNDECIDED, f"law.{name}[{i}][{j}] couples two channels")
+
+
+def check_channels(proof: Any, region: Callable[[Any], None]) -> None:
+    """Verify what a certificate and its channels claim: proofs, matrices, rates and regions."""
+    require(proof.status is Status.PROVED, Status.UNDECIDED, "the certificate claims no proof")
+    check_partition(proof.groups, proof.gains, [channel.components for channel in proof.channels])
+    for channel in proof.channels:
+        where = channel.where
+        require(channel.status is Status.PROVED, Status.UNDECIDED, f"{where} claims no proof")
+        sound = symmetric(channel.p) and definite(channel.p)
+        require(sound, Status.REFUTED, f"{where}.P is not symmetric positive definite")
+        require(channel.rate > 0, Status.UNDECIDED, f"{where}.rate is not above zero")
+        region(channel)
+    slowest = min(channel.rate for channel in proof.channels)
+    fit = proof.rate is not None and 0 < proof.rate <= slowest
+    require(fit, Status.UNDECIDED, "the rate is not above zero, or exceeds that of a channel")
 
 
 def channel_of(

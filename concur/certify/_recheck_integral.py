@@ -35,7 +35,7 @@ from typing import Any
 from concur.certify._recheck_document import (
     UNITS,
     blocks_of,
-    check_partition,
+    check_channels,
     components_of,
     law_of_document,
     list_of,
@@ -159,18 +159,7 @@ def verify_integral(proof: StoredIntegral) -> None:
     for name, gain in proof.gains.items():
         sound = symmetric(gain) and (name == "integral" or definite(gain))
         require(sound, Status.REFUTED, f"law.{name} is not symmetric positive definite")
-    require(proof.status is Status.PROVED, Status.UNDECIDED, "the certificate claims no proof")
-    check_partition(proof.groups, proof.gains, [channel.components for channel in proof.channels])
-    for channel in proof.channels:
-        where = channel.where
-        require(channel.status is Status.PROVED, Status.UNDECIDED, f"{where} claims no proof")
-        sound = symmetric(channel.p) and definite(channel.p)
-        require(sound, Status.REFUTED, f"{where}.P is not symmetric positive definite")
-        require(channel.rate > 0, Status.UNDECIDED, f"{where}.rate is not above zero")
-        _region(channel)
-    slowest = min(channel.rate for channel in proof.channels)
-    fit = proof.rate is not None and 0 < proof.rate <= slowest
-    require(fit, Status.UNDECIDED, "the rate is not above zero, or exceeds that of a channel")
+    check_channels(proof, _region)
     for channel in proof.channels:
         _decay(channel)
 
