@@ -211,7 +211,7 @@ def test_free_spherical_and_following_joints():
         (["bad.h5"], "expected the file of a run"),
         (["rover_arm", "--port", "70000"], "free port"),
         (["rover_arm", "--still", "nowhere/a.png"], "a file that can be written"),
-        (["rover_arm", "--still", "a.xyz"], "in a format of Matplotlib"),
+        (["rover_arm", "--still", "a.xyz"], "is not supported (supported formats"),
     ],
 )
 def test_bad_input_is_one_line(words, message, tmp_path, monkeypatch):
