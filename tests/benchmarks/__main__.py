@@ -16,6 +16,7 @@ from tests.benchmarks._floating_comparisons import floating_comparisons
 from tests.benchmarks._graphs import graphs_table
 from tests.benchmarks._growth import ROUNDS, draw_growth, growth, growth_table
 from tests.benchmarks._inverse_kinematics import inverse_kinematics_table
+from tests.benchmarks._limited import limits_table
 from tests.benchmarks._loading import loading_comparisons
 from tests.benchmarks._many_laws import LAWS, law_comparison
 from tests.benchmarks._optional_peers import other_peers_table
@@ -110,6 +111,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], str]] = {
     "Campaigns": lambda asked: campaign_table(asked.rounds),
     "Rig": lambda asked: rig_table(),
     "Inverse kinematics": lambda asked: inverse_kinematics_table(),
+    "Runs at their limits": lambda asked: limits_table(asked.report),
     "Certificates": lambda asked: certificate_table(prove_all(certificate_cases())),
 }
 

@@ -11,9 +11,14 @@ import concur as cc
 
 
 def build(robot: cc.Mechanism) -> mujoco.MjModel:
-    """Build a robot in the order of our joints; what is fixed and weightless: a site.
+    """Build a robot in the order of our joints; what is fixed and weightless: a site."""
+    return described(robot).compile()
 
-    A planar base is two slides and a hinge. Steps are of 1 ms, by Runge and Kutta.
+
+def described(robot: cc.Mechanism) -> mujoco.MjSpec:
+    """Describe a robot; a planar base is two slides and a hinge.
+
+    Steps are of 1 ms, by Runge and Kutta.
     """
     spec = mujoco.MjSpec()
     spec.option.gravity = np.array(robot.gravity)
@@ -23,10 +28,14 @@ def build(robot: cc.Mechanism) -> mujoco.MjModel:
     spec.option.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
     hinge, slide = mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE
     made: dict[str | None, Any] = {None: spec.worldbody}
+    carrying = {body.parent for body in robot.bodies}
     for body in robot.bodies:
         x, y, z, w = body.placement.rotation
         place = {"pos": body.placement.translation, "quat": (w, x, y, z)}
         if isinstance(body.joint, cc.joints.Fixed):
+            if body.name in carrying:
+                made[body.name] = made[body.parent].add_body(name=body.name, **place)
+                continue
             made[body.parent].add_site(name=body.name, **place)
             continue
         own = made[body.name] = made[body.parent].add_body(name=body.name, **place)
@@ -35,7 +44,7 @@ def build(robot: cc.Mechanism) -> mujoco.MjModel:
         own.fullinertia = tensor[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
         own.explicitinertial = True
         if isinstance(body.joint, cc.joints.Revolute):
-            own.add_joint(type=hinge, axis=body.joint.axis)
+            own.add_joint(name=body.name, type=hinge, axis=body.joint.axis)
         elif isinstance(body.joint, cc.joints.Planar):
             own.add_joint(type=slide, axis=(1, 0, 0))
             own.add_joint(type=slide, axis=(0, 1, 0))
@@ -43,7 +52,7 @@ def build(robot: cc.Mechanism) -> mujoco.MjModel:
         else:  # a spacecraft
             own.add_freejoint()
         own.add_site(name=body.name)
-    return spec.compile()
+    return spec
 
 
 def configuration(robot: cc.Mechanism, q: np.ndarray) -> np.ndarray:

@@ -30,12 +30,15 @@ def build(robot: cc.Mechanism) -> pin.Model:
     model = pin.Model()
     model.gravity = pin.Motion(np.array(robot.gravity), np.zeros(3))
     index: dict[str | None, int] = {None: 0}
+    fixed: dict[str | None, Any] = {}
     for body in robot.bodies:
         rotation = body.placement.rotation_matrix
         placement = pin.SE3(rotation, np.array(body.placement.translation))
+        placement = fixed.get(body.parent, pin.SE3.Identity()) * placement
         parent = index[body.parent]
         if isinstance(body.joint, cc.joints.Fixed):
             model.addFrame(pin.Frame(body.name, parent, placement, pin.FrameType.OP_FRAME))
+            index[body.name], fixed[body.name] = parent, placement
             continue
         if isinstance(body.joint, cc.joints.Revolute):
             joint = REVOLUTE[tuple(body.joint.axis)]()
