@@ -7,6 +7,7 @@ from . import robot as robot
 from . import robots as robots
 from . import show as show
 from . import simulation as simulation
+from .campaign import compare_laws as compare_laws
 from .campaign import verify as verify
 from .certify import Status as Status
 from .certify import certified_gains as certified_gains

@@ -10,6 +10,9 @@ from ._campaign import Campaign as Campaign
 from ._curves import sampled_curves as sampled_curves
 from ._executors import cluster as cluster
 from ._executors import workers as workers
+from ._laws import LawComparison as LawComparison
+from ._laws import LawInWorlds as LawInWorlds
+from ._laws import compare_laws as compare_laws
 from ._report import CampaignReport as CampaignReport
 from ._result import CampaignResult as CampaignResult
 from ._sampled import CurveBound as CurveBound

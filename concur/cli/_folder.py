@@ -32,6 +32,7 @@ OWN = {
     "prove": ("bounds.json", "bounds.png", "report.html"),
     "export": (),
     "verify": ("report.html", "report.json", "campaign.h5"),
+    "compare": ("report.html", "report.json"),
 }
 """Files with a verdict, per command: `--overwrite` removes them even if no run lists them."""
 
@@ -90,6 +91,11 @@ class Results:
                 drawn[name] = self.file(f"{name}.png", partial(save_picture, figure()))
                 report(k + 1, len(figures))
         return drawn
+
+    def document(self, reply: Reply, found: Answer, name: str) -> Path:
+        """Write an answer as a JSON file of this name, and publish it."""
+        text = json.dumps(reply.document(found), indent=2, allow_nan=False) + "\n"
+        return self.file(name, lambda path: path.write_text(text, encoding="utf-8"))
 
     def close_with(self, found: Answer, why: str = "") -> Answer:
         """Record the outcome of the run; return its answer with the files of the run."""

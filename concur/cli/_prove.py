@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import replace
 from functools import partial
@@ -127,8 +126,7 @@ def prove(
             listed=[bound.row for bound in judged.tightest],
             shown=[*([] if sampled is None else [sampled.table(judged)]), *checked],
         )
-        text = json.dumps(reply.document(answer), indent=1, allow_nan=False) + "\n"
-        kept.file("bounds.json", lambda path: path.write_text(text, encoding="utf-8"))
+        kept.document(reply, answer, "bounds.json")
         return kept.close_with(answer, found.reason)
 
 

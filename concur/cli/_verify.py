@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
@@ -141,8 +140,7 @@ def verify(
             ],
             **own,
         )
-        text = json.dumps(reply.document(answer), indent=2, allow_nan=False) + "\n"
-        kept.file("report.json", lambda path: path.write_text(text, encoding="utf-8"))
+        kept.document(reply, answer, "report.json")
         return kept.close_with(answer)
 
 

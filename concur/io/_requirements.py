@@ -13,7 +13,7 @@ import numpy as np
 from concur.control import JointLimits
 from concur.outputs import Output
 from concur.robot import Mechanism
-from concur.simulation import Plant, Slip, Tolerances
+from concur.simulation import Plant, Slip, Tolerances, error_parts
 from concur.tables import (
     PAIR,
     Expected,
@@ -282,7 +282,7 @@ class Conditions:
         """Bounds of the position and of the rotation error of an output."""
         named = {output.name: output for output in self.outputs}
         self._check("output", "an output", name, named)
-        size, parts = next(iter(bounds)), error_parts(named[name])
+        size, parts = next(iter(bounds)), _signals(named[name])
         fields = [size] if len(parts) == 1 else [size, "angle"]
         expected = came = ""
         if bounds["angle"] is not None and "angle" not in fields:
@@ -382,7 +382,7 @@ def _usual(
     """Requirements that follow from tolerances and limits of a task."""
     robot = limits.robot
     for output in outputs:
-        for signal, unit in error_parts(output):
+        for signal, unit in _signals(output):
             yield _error("settle", signal, tolerances.final_error, unit, last)
     yield _margin(tolerances.margin)
     for (name, facts), pair in zip(_coordinates(robot).items(), limits.positions, strict=True):
@@ -398,13 +398,9 @@ def _usual(
     yield Requirement("ticks", "ticks", ())
 
 
-def error_parts(output: Output) -> list[tuple[str, str]]:
+def _signals(output: Output) -> list[tuple[str, str]]:
     """Name of the signal of each error of an output, and its unit: m and rad apart."""
-    units = list(dict.fromkeys(output.coordinate_units))
-    kinds = {"m": ":position", "rad": ":rotation"}
-    return [
-        (f"error:{output.name}" + (kinds[unit] if len(units) > 1 else ""), unit) for unit in units
-    ]
+    return [("error:" + ":".join(name), unit) for name, unit, _ in error_parts([output])]
 
 
 def _error(kind: str, signal: str, bound: float, unit: str, after: float) -> Requirement:

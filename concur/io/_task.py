@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from inspect import signature
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from concur._progress import busy
-from concur.control import JointLimits, Servo, TrackingLaw
+from concur.control import KINDS, JointLimits, Servo, TrackingLaw
 from concur.errors import (
     ConcurError,
     DescriptionError,
@@ -34,8 +35,10 @@ from concur.io._task_parts import (
     check_law,
     frozen,
     is_robot_file,
+    law_words,
     option_at_fault,
     read_law,
+    read_laws,
     read_operating,
     read_outputs,
     read_plant,
@@ -147,6 +150,8 @@ class Task:
         Kind and options of the law, as written; empty for a servo.
     law_source : str
         Text of the Python file of a law of the kind "FILE.py:NAME", else empty.
+    laws : dict of str to dict
+        Further laws by name: kind and options, for `with_law` and comparisons.
     stages : str, tuple of str, dict of str to float or list of float, or None
         Joints by which the robot is reduced further, as for `reduce`: "auto", names, or momenta by
         name (N m s, N s); None without stages.
@@ -215,6 +220,7 @@ class Task:
     servo_options: Mapping[str, Any] = field(default_factory=dict)
     law_table: Mapping[str, Any] = field(default_factory=dict)
     law_source: str = ""
+    laws: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     stages: str | tuple[str, ...] | Mapping[str, float | list[float]] | None = None
     robot_file: str | None = None
     operating: Mapping[str, Any] | None = None
@@ -246,6 +252,49 @@ class Task:
     def nominal(self) -> Task:
         """The task with a servo of the same outputs and gains in place of its law."""
         return replace(self, law_table={}, law_source="")
+
+    def with_law(self, law: str | Mapping[str, Any]) -> Task:
+        """Make the same task with another law.
+
+        Parameters
+        ----------
+        law : str or mapping
+            Name of one of `laws`; a kind, with options behind commas, such as
+            ``"passive, rate = 2.0"``; or a table with `kind` and options. Limits of torques,
+            weights of controls and measured velocities of ``[servo]`` hold for every kind that has
+            them.
+
+        Returns
+        -------
+        Task
+            The task with this law.
+
+        Raises
+        ------
+        ConcurError
+            If there is no such kind or option; others are rejected by `law`.
+
+        Examples
+        --------
+        >>> import concur as cc
+        >>> task = cc.load_task("examples/rover_arm.toml")
+        >>> type(task.with_law("passive").law).__name__
+        'PassiveServo'
+        """
+        table = law_words(law, self.laws) if isinstance(law, str) else dict(law)
+        source = check_law(table, "", self.path, f'law "{table.get("kind", law)}"')
+        options = {key: value for key, value in table.items() if key not in ("kind", "name")}
+        kind, nominal = table["kind"], self.nominal
+        if kind == "servo":
+            gains = {key: options.pop(key) for key in ("stiffness", "damping") if key in options}
+            return replace(nominal, servo_options={**self.servo_options, **options}, **gains)
+        if kind in KINDS:
+            taken = signature(KINDS[kind]).parameters
+            shared = ("torque_limits", "torque_weights", "use_measured_velocity")
+            for key in shared:
+                if key in taken and key in self.servo_options:
+                    options.setdefault(key, self.servo_options[key])
+        return replace(nominal, law_table={"kind": kind, **options}, law_source=source)
 
     @cached_property
     def servo(self) -> Servo:
@@ -644,6 +693,7 @@ def load_task(path: str | PathLike[str]) -> Task:
         ``start = "on reference"`` and optionally ``near`` and ``offset``; ``[servo]`` with
         ``use_measured_velocity``, ``damping_threshold``, ``torque_limits``, ``torque_weights`` and
         a table ``redundancy``; ``[law]`` with the ``kind`` of another law and its arguments
+        (optional); ``[[laws]]`` with the ``name``, ``kind`` and arguments of laws to compare
         (optional); ``[simulation]`` with ``duration``, ``dt``, ``method``,
         ``control_period``; ``[tolerances]`` with the fields of `Tolerances`; ``[plant]`` with the
         ``file`` of another robot to simulate and its ``momentum`` (both optional);
@@ -753,6 +803,7 @@ def _read(path: str | PathLike[str]) -> Task:
         servo_options=options | gains,
         law_table=task.law or {},
         law_source=check_law(task.law or {"kind": "servo"}, beside, path),
+        laws=read_laws(task.laws, path),
         stages=read_stages(task.stages, robot, path),
         robot_file=task.robot if is_robot_file(task.robot) else None,
         operating=None if task.operating is None else read_operating(data, robot, path),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concur.control import GAINS, KINDS, Servo, TrackingLaw, law_of_kind, own_kind
-from concur.errors import ConcurError
+from concur.errors import ConcurError, DescriptionError
 from concur.files import is_file, read_text
 from concur.io._configuration import check_joints
 from concur.io._robot import load, load_shipped, shipped_names
@@ -136,30 +137,39 @@ def read_outputs(
     return tuple(outputs), {name: frozen(np.diag(found)) for name, found in diagonals.items()}
 
 
-def check_law(table: Mapping[str, Any], given: str, path: str | PathLike[str]) -> str:
-    """Check the kind of a law and the names of its options; text of the file of an own law."""
-    kind = table.get("kind")
+def check_law(
+    table: Mapping[str, Any],
+    given: str,
+    path: str | PathLike[str],
+    where: str = "[law]",
+) -> str:
+    """Check the kind of a law and the names of its options; text of the file of an own law.
+
+    `given` are options of a servo that stand elsewhere in the file; in a table of several laws
+    those of a servo stand in it.
+    """
+    kind, among = table.get("kind"), where != "[law]"
     file, _, name = str(kind).rpartition(":")
     if file.endswith(".py") and name.isidentifier():
         whole = Path(path).parent / file
         if not is_file(whole):
-            raise missing_file(path, "[law]", "kind", "a Python file", whole)
+            raise missing_file(path, where, "kind", "a Python file", whole)
         return read_text(whole, "a Python file", "Write it beside the task.")
     if not isinstance(kind, str) or kind not in KINDS:
-        raise unknown(path, "[law]", "kind", "a kind of law, or FILE.py:NAME", kind, KINDS)
+        raise unknown(path, where, "kind", "a kind of law, or FILE.py:NAME", kind, KINDS)
     taken = inspect.signature(KINDS[kind]).parameters
     known = [key for key in taken if key not in ("model", "outputs", "reference")]
-    if kind == "servo":
+    if kind == "servo" and not among:
         known = []  # its options are fields of [servo] and of the outputs
     for key in table:
-        if key not in (*known, "kind"):
-            raise unknown(path, "[law]", key, "a field", key, ["kind", *known])
+        if key not in (*known, "kind", *(["name"] if among else [])):
+            raise unknown(path, where, key, "a field", key, ["kind", *known])
     if kind == "servo":
         return ""
     if given:
         raise fault(
             path,
-            "[law]",
+            where,
             "kind",
             expected=f"a servo beside {given}",
             came=show(kind),
@@ -171,13 +181,52 @@ def check_law(table: Mapping[str, Any], given: str, path: str | PathLike[str]) -
         if required and key not in table and any(gain in table for gain in GAINS):
             raise fault(
                 path,
-                "[law]",
+                where,
                 key,
                 expected="a number for all joints, a list, or a table of joints",
                 came="no value",
                 cure=f"Give the gains of the joints, such as `{key} = 20.0`.",
             )
     return ""
+
+
+def read_laws(
+    tables: Sequence[Mapping[str, Any]], path: str | PathLike[str]
+) -> dict[str, Mapping[str, Any]]:
+    """Laws of the tables [[laws]] by name, by default that of their kind."""
+    found = dict[str, Mapping[str, Any]]()
+    for k, table in enumerate(tables):
+        name, where = table.get("name", table.get("kind")), f"[[laws]] {k + 1}"
+        if not isinstance(name, str) or not name or name in found:
+            raise fault(
+                path,
+                where,
+                "name",
+                expected="a name of its own for each law",
+                came=show(name),
+                cure='Write for example `name = "stiff"`.',
+            )
+        check_law(table, "", path, f'[[laws]] "{name}"')
+        found[name] = {key: value for key, value in table.items() if key != "name"}
+    return found
+
+
+def law_words(text: str, known: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Table of a law in words: the name of a known one, or a kind, and options behind a comma."""
+    kind, _, options = (part.strip() for part in text.partition(","))
+    if text in known:
+        return known[text]
+    given: dict[str, Any]
+    try:
+        given = tomllib.loads(f"options = {{{options}}}")["options"]
+    except tomllib.TOMLDecodeError:
+        raise DescriptionError(
+            f'law "{text}"',
+            expected="a kind of law, and options in TOML behind commas",
+            came=options,
+            cure='Write for example "passive, rate = 2.0, damping = [60.0, 40.0]".',
+        ) from None
+    return dict(known.get(kind, {"kind": kind})) | given
 
 
 def read_law(
@@ -187,7 +236,7 @@ def read_law(
     motion: tuple[Reference, float, Any],
     path: str | PathLike[str],
 ) -> TrackingLaw:
-    """Make the law of the table ``[law]``; errors of its constructor name the field."""
+    """Make the law of the table [law]; errors of its constructor name the field."""
     options = {key: value for key, value in table.items() if key != "kind"}
     file, _, name = table["kind"].rpartition(":")
     try:

@@ -184,6 +184,9 @@ class TaskTable:
     law : mapping, optional
         Another law than a servo: its `kind`, `"passive"`, `"pd"`, `"computed torque"` or
         `"FILE.py:NAME"`, and its options. Default: a servo.
+    laws : sequence, optional
+        Laws for `concur compare`, each with a `name`, a `kind` and its options; of a `"servo"`
+        these are fields of `[servo]` and gains. Default: none.
     simulation : table
         Duration and method.
     tolerances : table, optional
@@ -224,6 +227,9 @@ class TaskTable:
     initial: InitialTable = field(default_factory=InitialTable)
     servo: Annotated[Any, InFiles(Servo)] = None
     law: Annotated[dict[str, Any], Expected("a table [law] with a `kind`")] | None = None
+    laws: Annotated[
+        Sequence[dict[str, Any]], Len(0, 100), Expected("tables [[laws]] with a `kind`")
+    ] = ()
     tolerances: Tolerances = field(default_factory=Tolerances)
     plant: PlantTable = field(default_factory=PlantTable)
     operating: Annotated[dict[str, Any], Expected("a table")] | None = None

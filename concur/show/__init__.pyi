@@ -4,6 +4,7 @@ from .animation import animate as animate
 from .campaigns import curves_figure as curves_figure
 from .campaigns import extremes_figure as extremes_figure
 from .campaigns import influence_figure as influence_figure
+from .campaigns import laws_figure as laws_figure
 from .campaigns import robustness_figure as robustness_figure
 from .campaigns import worst_figure as worst_figure
 from .charts import Curve as Curve

@@ -56,6 +56,55 @@ def robustness_figure(result: Any) -> Figure:
     return _histograms("Robustness of the requirements in all worlds", rows)
 
 
+def laws_figure(comparison: Any) -> Figure:
+    """Draw errors and torques of laws in many worlds, side by side.
+
+    Parameters
+    ----------
+    comparison : LawComparison
+        The laws.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A panel for each error and one for the torques: a dot for each world, with lines at the
+        median and the 95 % quantile; worlds without a value are crosses above.
+    """
+    laws, panels = comparison.laws, dict[str, list[np.ndarray]]()
+    for law in laws:
+        for (output, unit), values in law.errors.items():
+            panels.setdefault(f"Error of {output} [{unit}]", []).append(values)
+        shares = np.isfinite(law.share).any()
+        unit, peak = next(iter(law.peak.items()))
+        label = "Largest share of a torque limit" if shares else f"Largest control [{unit}]"
+        panels.setdefault(label, []).append(law.share if shares else peak)
+    with tiles(len(panels), "Laws in the same worlds", height=2.6) as grid:
+        for axes, (title, parts) in zip(grid, panels.items(), strict=True):
+            _strips(axes, title, [law.name for law in laws], parts)
+    return cast(Figure, grid[0].figure)
+
+
+def _strips(axes: Axes, title: str, names: list[str], parts: list[np.ndarray]) -> None:
+    """A column of dots for each law, on a logarithmic scale."""
+    known = np.concatenate([part[np.isfinite(part) & (part > 0.0)] for part in parts])
+    least, most = (known.min(), known.max()) if known.size else (0.1, 1.0)
+    for k, part in enumerate(parts):
+        sound, color = np.isfinite(part), PALETTE[k % 7]
+        places = k + 0.5 * (np.arange(len(part)) / max(len(part) - 1, 1) - 0.5)
+        axes.scatter(places[sound], np.maximum(part[sound], least), s=12, color=color, alpha=0.7)
+        lost = np.full((~sound).sum(), 2.0 * most)
+        axes.scatter(places[~sound], lost, s=20, color=FAIL, marker="x")
+        for share, style in ((0.5, "-"), (0.95, "--")):
+            value = np.quantile(part, share, method="inverted_cdf")
+            if np.isfinite(value):
+                ends = [k - 0.35, k + 0.35]
+                axes.plot(ends, [max(value, least)] * 2, style, color=EDGE, linewidth=1.4)
+    axes.set_yscale("log")
+    axes.set_title(title)
+    tilted: dict[str, Any] = {"rotation": 30, "ha": "right"} if len(names) > 3 else {}
+    axes.set_xticks(range(len(names)), names, **tilted)
+
+
 def extremes_figure(result: Any, curves: Sequence[Any] = ()) -> Figure:
     """Draw how often each extreme of a signal occurs, such as the largest torque of a control.
 

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+import concur as cc
 from concur.cli import main
 from concur.io import load_task
+from concur.simulation import Comparison
 from tests.cli.test_gains import TASK
 
 
-def run(*arguments):
-    return CliRunner().invoke(main, ["compare", *map(str, arguments)])
+@pytest.fixture(autouse=True)
+def undrawn(monkeypatch):
+    """Leave out the figure; tests/campaign/test_laws.py draws one."""
+    monkeypatch.setattr("concur.cli._folder.Results.draw", lambda *_: {})
+    monkeypatch.setattr(Comparison, "figures", {})
+
+
+@pytest.fixture
+def run(tmp_path):
+    out = ("--out", str(tmp_path / "out"))
+    return lambda *words: CliRunner().invoke(main, ["compare", *map(str, words), *out])
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +40,7 @@ def folder(tmp_path_factory):
     return place
 
 
-def test_a_task_and_its_recorded_run_have_equal_numbers(folder):
+def test_a_task_and_its_recorded_run_have_equal_numbers(folder, run):
     done = run(folder / "long.toml", folder / "run.h5", folder / "short.toml", "--json")
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
@@ -43,7 +55,7 @@ def test_a_task_and_its_recorded_run_have_equal_numbers(folder):
     assert "smallest decoupling margin" in table.stdout
 
 
-def test_a_broken_limit_or_an_early_end_is_a_no(folder, tmp_path):
+def test_a_broken_limit_or_an_early_end_is_a_no(folder, run, tmp_path):
     task = load_task(folder / "long.toml")
     whole = task.simulate()
     whole.save(tmp_path / "run.h5", {"task": "half", "stopped": "singular at 1 s"})
@@ -53,16 +65,17 @@ def test_a_broken_limit_or_an_early_end_is_a_no(folder, tmp_path):
     assert "half ended early: singular at 1 s" in run(tmp_path).stdout
 
 
-@pytest.mark.extended
-def test_figure_is_written_and_bad_names_are_refused(folder, tmp_path):
-    done = run(folder / "run.h5", "--figure", tmp_path / "figure.png", "--json")
+def test_page_has_the_table_and_bad_names_are_refused(folder, run, tmp_path):
+    done = run(folder / "run.h5", "--json")
     assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["files"] == [str(tmp_path / "figure.png")]
-    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
-    wrong = run(folder / "run.h5", "--figure", tmp_path / "figure.txt")
-    assert wrong.exit_code == 2
-    assert "is not supported" in wrong.stderr
-    assert run(folder / "run.h5", "--figure", tmp_path / "none" / "a.png").exit_code == 2
-    strange = run("rover_arm")
-    assert strange.exit_code == 2
-    assert "expected a task file (.toml), a recorded run (.h5)" in strange.stderr
+    names = [Path(name).name for name in json.loads(done.stdout)["files"]]
+    assert names == ["report.html", "report.json", "concur.json"]
+    assert "smallest decoupling margin" in (tmp_path / "out/report.html").read_text()
+    assert cc.load_result(tmp_path / "out/report.json").status == "passed"
+    for words, text in (
+        (("rover_arm",), "expected a task file (.toml), a recorded run (.h5)"),
+        ((folder / "run.h5", "--worlds", "2"), "option `--worlds`: expected task files"),
+    ):
+        strange = run(*words)
+        assert strange.exit_code == 2
+        assert text in strange.stderr
