@@ -54,6 +54,14 @@ class LawInWorlds:
         Why a world breaks a requirement of the task, by its number.
     after : float
         Time from which on errors count, s.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from concur.campaign import LawInWorlds
+    >>> off, share = {("hand", "m"): np.array([0.3])}, np.array([0.4])
+    >>> LawInWorlds("servo", "rover", off, share, {}, {}, 5.0).torque
+    ('largest share of a torque limit', 0.4, '')
     """
 
     name: str
@@ -251,11 +259,15 @@ def compare_laws(
     Examples
     --------
     >>> from dataclasses import replace
+    >>> from scipy.stats import uniform
     >>> import concur as cc
-    >>> task = replace(cc.load_task("examples/rover_campaign.toml"), duration=0.02)
-    >>> found = cc.compare_laws(task, ["servo", "passive"], worlds=2)    # doctest: +SKIP
-    >>> print(found.rows[0].quantity)                                    # doctest: +SKIP
-    error of base, median
+    >>> from concur.worlds import Quantity, Uncertainty
+    >>> mass = Uncertainty((Quantity("mass", "forearm", uniform(-0.05, 0.1), unit="kg"),))
+    >>> task = cc.load_task("examples/rover_arm.toml")
+    >>> task = replace(task, duration=0.01, uncertainty=mass, requirements=())
+    >>> found = cc.compare_laws(task, ["servo"], worlds=2)
+    >>> found.rows[0].quantity, found.status
+    ('error of base, median', 'passed')
     """
     given = (tasks,) if isinstance(tasks, Task) else tuple(tasks)
     chosen = [(task, name, law) for task in given for name, law in _named(task, laws).items()]

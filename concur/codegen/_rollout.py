@@ -177,6 +177,9 @@ class Rollout:
             If a delay is too long, or a demand invalid.
         """
         job = Job(self.sizes, batch, reference, ticks, demands, record)
+        if self.compiled and job.numbers.ndim == 3:
+            expected = f"one row for each world, shape {job.numbers.shape[::2]}"
+            raise refused("`p`", expected, f"shape {job.numbers.shape}", ShapeError)
         if self.compiled:
             call(self._library, job, self.threads, self.steps_per_tick, self.sizes.nu)
         else:

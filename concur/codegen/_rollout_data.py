@@ -147,7 +147,7 @@ class Batch:
     x0 : array_like
         States at the start, shape (B, nx).
     p : array_like
-        Numbers of the worlds, shape (B, np).
+        Numbers of the worlds, shape (B, np); in one world step by step also (B, ticks, np).
     worlds : array_like of int
         Number of each world, shape (B,): with the seed the key of all its random numbers.
     seed : int
@@ -203,7 +203,7 @@ class Job:
         self.worlds = _keys(batch.worlds)
         count, rows, self.noises = len(self.worlds), (self.ticks, sizes.nr), sizes.noises
         self.start = _array(batch.x0, "x0", (count, sizes.nx))
-        self.numbers = _array(batch.p, "p", (count, sizes.np))
+        self.numbers = _array(batch.p, "p", (count, sizes.np), (count, self.ticks, sizes.np))
         self.reference = _array(reference, "reference", rows, (count, *rows))
         self.delay, self.jitter = (
             np.ascontiguousarray(np.broadcast_to(_array(value, name, (), (count,)), count))

@@ -219,7 +219,7 @@ def _columns(job: Job, world: int) -> dict[str, np.ndarray]:
     """Numbers, reference, noise and shares of commands of a world, a column for each tick."""
     ticks, own = np.arange(job.ticks), np.full(job.ticks, job.worlds[world])
     columns = {
-        "p": np.broadcast_to(job.numbers[world][:, None], (job.numbers.shape[1], job.ticks)),
+        "p": np.broadcast_to(job.numbers[world], (job.ticks, job.numbers.shape[-1])).T,
         "r": (job.reference if job.reference.ndim == 2 else job.reference[world]).T,
         "n": normal(job.seed, own, ticks, job.noises).T,
     }

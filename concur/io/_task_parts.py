@@ -202,7 +202,7 @@ def read_laws(
                 path,
                 where,
                 "name",
-                expected="a name of its own for each law",
+                expected="a unique name for each law",
                 came=show(name),
                 cure='Write for example `name = "stiff"`.',
             )

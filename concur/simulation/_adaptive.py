@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import casadi as ca
@@ -12,6 +13,7 @@ from scipy.integrate import solve_ivp
 from concur.codegen import Evaluator
 from concur.control import KEPT
 from concur.outputs import Reference
+from concur.simulation._grid import Grid
 from concur.simulation._integrator import ADAPTIVE, FASTEST
 from concur.simulation._loop import FORCE_STATES, FORCE_UNIT
 from concur.simulation._program import Program
@@ -71,7 +73,9 @@ class AdaptiveSteps:
     program : Program
         The loop.
     reference : Reference
-        What a law follows that acts continuously, until the end (s).
+        What a law follows that acts continuously.
+    grid : Grid
+        Steps, which end at the knots of the reference.
     robot : System
         The robot of the world.
     rates : casadi.Function
@@ -91,12 +95,12 @@ class AdaptiveSteps:
         self,
         program: Program,
         reference: Reference,
-        end: float,
+        grid: Grid,
         robot: System,
         rates: ca.Function,
         tolerances: tuple[float, float],
     ) -> None:
-        self._program, self._reference, self._end, self._robot = program, reference, end, robot
+        self._program, self._reference, self._grid, self._robot = program, reference, grid, robot
         self._rtol, self._atol = tolerances
         plant, where = program.plant, f"simulation of `{program.plant.name}`"
         shapes = [rates.size_out(i) for i in range(rates.n_out())]
@@ -131,14 +135,17 @@ class AdaptiveSteps:
         self, x: np.ndarray, p: np.ndarray, r: np.ndarray, _: np.ndarray
     ) -> tuple[np.ndarray, ...]:
         x[-1] = r[-1]
-        self._slope(self._demand(x[-1]), x[self._places] * self._units, p)
+        begin, _, end = self._grid.nodes
+        step = min(int(np.searchsorted(self._grid.ends, x[-1])), len(begin) - 1)
+        demand = partial(self._demand, (begin[step], end[step]))
+        self._slope(demand(x[-1]), x[self._places] * self._units, p)
         u, _, missed, scale = (view[:, 0].copy() for view in self._rates.outputs[U : U + 4])
-        after, *ends = self._moved(x, p, self._demand)
+        after, *ends = self._moved(x, p, demand)
         return after, u, np.concatenate([[0.0], missed, scale, *ends])
 
-    def _demand(self, t: float) -> np.ndarray:
-        """Inputs `sampled` of the law."""
-        times = np.array([min(t, self._end)])
+    def _demand(self, sides: tuple[float, float], t: float) -> np.ndarray:
+        """Inputs `sampled` of the law, on one side of the knots at the ends of a step."""
+        times = np.clip([t], *sides)
         parts = (*self._reference.sample(times), times[:, None])
         return np.concatenate(
             [np.zeros(0), *(p[0] for p in parts[: len(self._program.law.sampled)])]

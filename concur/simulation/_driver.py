@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import casadi as ca
@@ -15,6 +16,7 @@ from concur.control import KEPT, TickStatus, lost_direction
 from concur.errors import ConcurError, SimulationError
 from concur.outputs import Reference, ReferenceSample, reference_for
 from concur.simulation._adaptive import AdaptiveSteps, rates_of
+from concur.simulation._grid import Grid
 from concur.simulation._integrator import FIXED_STEP, Integrator, machine_code
 from concur.simulation._plant import Plant
 from concur.simulation._program import Program
@@ -136,22 +138,31 @@ class _Loop:
         self.stride = 1 if program.ideal else self.per
         self.steps = ticks * self.per if steps is None else steps
         self.moving, self.recorder = moving, Recorder(program.law, moving)
-        self._margins = np.full((2, self.steps + 1), np.nan)
+        knots = np.zeros(0) if program.steps_per_tick else reference.knots
+        self.grid = Grid.of(self.steps, program.dt, knots)
+        self._margins = np.full((2, len(self.grid.ends)), np.nan)
         self._lost: SimulationError | None = None
 
     def run(self, world: Batch) -> tuple[Trace, BaseException | None]:
         """Let it move; with what interrupted it."""
         program, options, sizes = self.program, self.options, self.program.sizes
-        # A law that acts continuously has a torque in the last row too.
-        ticks = self.ticks + (not program.steps_per_tick)
-        late = Job(sizes, world, program.reference(self.reference, ticks), ticks, (), None)
+        ticks, fine = self.ticks, len(self.grid.lengths)
+        if program.steps_per_tick:
+            rows = program.reference(self.reference, ticks)
+        else:
+            # A law that acts continuously has a torque in the last row too.
+            ticks, rows = fine + 1, program.steps(self.grid, self.reference)
+            each = np.tile(np.asarray(world.p, dtype=float), (ticks, 1))
+            each[:-1, -1] = self.grid.lengths
+            world = replace(world, p=each[None])
+        late = Job(sizes, world, rows, ticks, (), None)
         series, adaptive = self._series(late, ticks)
         title = f"simulating {self.moving.name}"
         self._look(late.start[0][None], 0)
-        with track(options.progress, title, self.steps) as report:
+        with track(options.progress, title, fine) as report:
 
             def watch(trace: Trace, done: int) -> bool:
-                done = min(done, self.steps)
+                done = min(done, fine)
                 if adaptive is not None:
                     adaptive.step.check()
                 stops = program.ideal and self._singular(trace, done)
@@ -191,24 +202,26 @@ class _Loop:
         if fixed:
             return Series(made, count if function is None else most, function), None
         rates = rates_of(program) if function is None else function
-        tolerances, end = (options.rtol or 1e-10, options.atol or 1e-12), self.steps * program.dt
-        given = self.reference, end, self.moving.robot, rates, tolerances
+        tolerances = options.rtol or 1e-10, options.atol or 1e-12
+        given = self.reference, self.grid, self.moving.robot, rates, tolerances
         adaptive = AdaptiveSteps(program, *given)
         graph = partial(series_function, *adaptive.graphs, program.steps_per_tick, ring)
         return Series(graph, 1), adaptive
 
     def ended(self, trace: Trace, fault: BaseException | None) -> tuple[int, BaseException | None]:
         """Rows of a record that are valid, and why it ended early."""
-        program, done = self.program, min(trace.done, self.steps) // self.stride
+        program, steps = self.program, min(trace.done, len(self.grid.lengths))
+        done = (int(np.searchsorted(self.grid.places, steps, side="right")) - 1) // self.stride
         if fault is not None:
             return (done + 1 if done else 0), fault
         if self._lost is not None:
-            return round(self._lost.data["time"] / program.dt) + 1, self._lost
+            time = self._lost.data["time"]
+            return int(np.searchsorted(self.grid.ends[self.grid.places], time, "right")), self._lost
         if done * self.stride >= self.steps:
             return done + 1, None
         if program.ideal:
-            last, failed = _diverged(self, trace.x[: done + 1])
-            return last + 1, failed
+            last, failed = _diverged(self, trace.x[: steps + 1])
+            return int(np.searchsorted(self.grid.places, last, side="right")), failed
         time_, status = done * program.control_period, trace.status
         given = " The run up to here is in the attribute `run`." * (done > 0)
         return (done + 1 if done else 0), SimulationError(
@@ -224,20 +237,26 @@ class _Loop:
         """Rows of a record, as for `recorded_run`."""
         program, rows = self.program, np.arange(count)
         state, law = program.state, program.law
-        x = trace.x[:: len(trace.x) // len(trace.u) if not program.ideal else 1][:count]
+        places = self.grid.places[:count]
+        x = trace.x[places if program.ideal else rows * max(1, (len(trace.x) - 1) // len(trace.u))]
         found = {name: state(x, name) for name in ("q", "v", "load")}
         found |= {"work": state(x, "work")[:, 0], "t": rows * program.dt * self.stride}
         # A held torque, and its residual, are those of the instant at which it was computed.
         held = np.minimum(rows, max(count - 2, 0)) // (self.per if program.ideal else 1)
         if not program.ideal:
             return found | {"u": trace.u[held], "z": state(x, "law")[:, KEPT:]}
-        ticked = held if program.steps_per_tick else rows
+        ticked = held if program.steps_per_tick else places
         y, size = trace.y[ticked], law.size
         found |= {"acceleration_residual": y[:, 1 : size + 1], "scale": y[:, size + 1]}
         ends = trace.of_steps if program.steps_per_tick else trace.y[:, size + 2 :]
-        ends = np.vstack([np.full(ends.shape[1], np.nan), ends[: count - 1]])
-        found["low"], found["high"] = np.hsplit(ends, 2)
-        return found | {"u": trace.u[ticked], "margin": self._margins[0, :count]}
+        none = np.full((1, ends.shape[1] // 2), np.nan)
+        for name, part, over in zip(
+            ("low", "high"), np.hsplit(ends, 2), (np.fmin, np.fmax), strict=True
+        ):  # of the parts of divided steps
+            inside = part[: places[-1]]
+            whole = over.reduceat(inside, places[:-1]) if len(inside) else inside
+            found[name] = np.vstack([none, whole])
+        return found | {"u": trace.u[ticked], "margin": self._margins[0, places]}
 
     def _look(self, x: np.ndarray, first: int) -> None:
         """Compute the margins of some states."""
@@ -246,7 +265,7 @@ class _Loop:
 
     def _singular(self, trace: Trace, done: int) -> bool:
         """Whether a singular configuration lies on the way from the last checked state."""
-        first, law, dt = trace.done, self.program.law, self.program.dt
+        first, law = trace.done, self.program.law
         if done <= first:
             return False
         self._look(trace.x[first + 1 : done + 1], first + 1)
@@ -261,13 +280,13 @@ class _Loop:
         if crossed[low[0]]:
             came = f"a singular configuration that the next step jumps over, from {came}"
         self._lost = SimulationError(
-            f"{self.where}, t = {k * dt:.6g} s",
+            f"{self.where}, t = {self.grid.ends[k]:.6g} s",
             expected=f"a decoupling matrix with margin above {law.singular_margin:.3g}",
             came=f"{came}: {lost_direction(law, q)}",
             cure="Change the reference (`servo.feasibility` gives the motion that it requires), "
             "start nearer to it, or take a shorter step. The run up to here is in the attribute "
             "`run`.",
-            time=k * dt,
+            time=float(self.grid.ends[k]),
             margin=margin,
         )
         return True
@@ -275,11 +294,11 @@ class _Loop:
 
 def _diverged(loop: _Loop, x: np.ndarray) -> tuple[int, SimulationError]:
     """The last state to believe, and why the next one is not."""
-    program, law, dt, last = loop.program, loop.program.law, loop.program.dt, len(x) - 1
+    program, law, last = loop.program, loop.program.law, len(x) - 1
     # Leave out the last states if their speed has grown beyond the resolution of a step.
     speeds = np.abs(x[:, program.states["v"]]).max(axis=1)
     usual = float(np.median(speeds))
-    while last and speeds[last] > 10 * usual and speeds[last] * dt > LEAP:
+    while last and speeds[last] > 10 * usual and speeds[last] * program.dt > LEAP:
         last -= 1
     q, step = x[last, program.states["q"]], program.control_period
     margin = law.margin(q)
@@ -298,9 +317,9 @@ def _diverged(loop: _Loop, x: np.ndarray) -> tuple[int, SimulationError]:
     elif law.linearizes:
         came += f", nearest to lost: {lost_direction(law, q)}"
     return last, SimulationError(
-        f"{loop.where}, t = {last * dt:.6g} s",
+        f"{loop.where}, t = {loop.grid.ends[last]:.6g} s",
         expected="a finite state after the step",
         came=came,
         cure=f"{cure}. The run up to here is in the attribute `run`.",
-        time=last * dt,
+        time=float(loop.grid.ends[last]),
     )

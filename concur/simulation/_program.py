@@ -20,6 +20,7 @@ from concur.errors import ShapeError, SimulationError, UnknownNameError, shown
 from concur.outputs import Reference, ReferenceSample, reference_for
 from concur.robot import control_velocities, mapping, unknown_name
 from concur.simulation._drives import check_stiffness, mobility_function
+from concur.simulation._grid import Grid
 from concur.simulation._imperfections import Imperfections, Scalar
 from concur.simulation._integrator import FIXED_STEP, grid
 from concur.simulation._loop import FORCE_UNIT, Loop
@@ -263,14 +264,35 @@ class Program(Loop):
             last step stands still.
         """
         known = reference_for(reference, self.law.outputs, self._where)
-        count = 1 if self.steps_per_tick else 2
-        times = np.arange(count * (ticks - 1) + 1) * (self.control_period / count)
-        parts = (*known.sample(times), times[:, None])[: len(self.law.sampled)]
-        rows = np.column_stack([np.zeros((len(times), 0)), *parts])
-        if count > 1:
-            places = np.arange(0, len(rows), 2)[:, None] + np.arange(3)
-            rows = rows[np.minimum(places, len(rows) - 1)].reshape(ticks, -1)
-        return np.column_stack([rows, times[::count]])
+        if not self.steps_per_tick:
+            return self.steps(Grid.of(ticks - 1, self.dt, np.zeros(0)), known)
+        times = np.arange(ticks) * self.control_period
+        return np.column_stack([self._demands(known, times), times])
+
+    def steps(self, grid: Grid, reference: Reference) -> np.ndarray:
+        """Rows r of a reference for steps of a law that acts continuously.
+
+        Parameters
+        ----------
+        grid : Grid
+            The steps.
+        reference : Reference
+            Reference of all outputs.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (steps + 1, nr), as of `reference`.
+        """
+        begin, middle, end = (self._demands(reference, times) for times in grid.nodes)
+        last = self._demands(reference, grid.ends[-1:])
+        rows = np.vstack([np.hstack([begin, middle, end]), np.hstack([last] * 3)])
+        return np.column_stack([rows, grid.ends])
+
+    def _demands(self, reference: Reference, times: np.ndarray) -> np.ndarray:
+        """Inputs `sampled` of the law at some times, a row each."""
+        parts = (*reference.sample(times), times[:, None])[: len(self.law.sampled)]
+        return np.column_stack([np.zeros((len(times), 0)), *parts])
 
     @cached_property
     def _start(self) -> ca.Function:

@@ -96,7 +96,7 @@ def gallery() -> None:
 
 
 def paths(task: Path, picture: Path) -> None:
-    """Simulate a task, and draw the paths of its run.
+    """Simulate a task, and draw the paths of its run, or its laws in worlds.
 
     Parameters
     ----------
@@ -106,6 +106,9 @@ def paths(task: Path, picture: Path) -> None:
         The file of the picture.
     """
     read = cc.load_task(task)
+    if read.laws:
+        small(cc.compare_laws(read).figures["laws"](), picture)
+        return
     run = read.simulate(read.servo)
     small(flight(run) if leaves_plane(run) else path_figure(run), picture)
 

@@ -81,7 +81,8 @@ class Loop(Formula):
         self.cycles, self.rest = int(cycles), bool(rest)
         for array in (self.start, self.cosine, self.sine):
             array.setflags(write=False)
-        super().__init__(path(self.start.size), lambda t, read: self._along(t))
+        ends = 0.0, self.duration
+        super().__init__(path(self.start.size), lambda t, read: self._along(t), ends)
 
     @classmethod
     def through(

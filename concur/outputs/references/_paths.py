@@ -255,7 +255,8 @@ def rest_to_rest(
         place, rate, second = (part * ca.SX(way) for part in progress)
         return ca.SX(first) + place, rate, second
 
-    return Formula(path(first.size) if group is None else part_in(group), motion)
+    ends = departure, departure + travel
+    return Formula(path(first.size) if group is None else part_in(group), motion, ends)
 
 
 def smooth(progress: Array) -> Motion:

@@ -44,8 +44,19 @@ class Rows(Protocol):
         """Look up the rows at times (k,), shape (k, width)."""
 
 
-Reader: TypeAlias = Callable[[Rows], Array]
-"""Takes rows, and returns the symbols of the row at the time of the reference."""
+class Reader:
+    """Takes rows, and returns the symbols of the row at the time of the reference.
+
+    Corners are times (s) at which a formula, or a part of it, is not smooth.
+    """
+
+    def __init__(self, corners: Iterable[float] = ()) -> None:
+        self.rows, self.symbols, self.corners = list[Rows](), list[Array](), set(corners)
+
+    def __call__(self, rows: Rows) -> Array:
+        self.rows.append(rows)
+        self.symbols.append(ca.SX.sym(f"row{len(self.symbols)}", rows.width))
+        return self.symbols[-1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,6 +224,14 @@ class Reference(ABC):
         """
         return None
 
+    @property
+    def knots(self) -> Floats:
+        """Times (s), ascending, between which the motion is smooth; unknown of custom functions.
+
+        Integrators end their steps there.
+        """
+        return np.zeros(0)
+
     @abstractmethod
     def _evaluate(self, times: Floats) -> Samples:
         """Do the work of `sample` on times that have been checked."""
@@ -243,29 +262,33 @@ class Formula(Reference):
     """A reference that is an expression of time; its parts may be other references.
 
     `motion` takes a time over SX and a `Reader`, and returns pose, twist and acceleration.
+    `corners` are times at which the formula itself is not smooth.
     """
 
     def __init__(
-        self, groups: Iterable[Part], motion: Callable[[ca.SX, Reader], Sequence[Array]]
+        self,
+        groups: Iterable[Part],
+        motion: Callable[[ca.SX, Reader], Sequence[Array]],
+        corners: Iterable[float] = (),
     ) -> None:
         self._groups = tuple(groups)
         self.pose_size, self.size = total(self._groups)
-        t, symbols = ca.SX.sym("t"), list[Array]()
-        self._rows = list[Rows]()
-
-        def read(rows: Rows) -> Array:
-            self._rows.append(rows)
-            symbols.append(ca.SX.sym(f"row{len(symbols)}", rows.width))
-            return symbols[-1]
-
+        t, read = ca.SX.sym("t"), Reader(corners)
         results = [ca.densify(ca.SX(part)) for part in motion(t, read)]
-        self._motion = ca.Function("motion", [t, *symbols], results, {"cse": True})
+        self._rows, self._corners = read.rows, sorted(read.corners)
+        self._motion = ca.Function("motion", [t, *read.symbols], results, {"cse": True})
 
     @property
     def groups(self) -> tuple[Part, ...]:
         return self._groups
 
+    @property
+    def knots(self) -> Floats:
+        tables = [rows.times for rows in self._rows if isinstance(rows, Table)]
+        return np.unique(np.concatenate([self._corners, *tables]))
+
     def _expression(self, t: Array, read: Reader) -> Motion:
+        read.corners.update(self._corners)
         pose, twist, acceleration = self._motion.call([t, *map(read, self._rows)])
         return pose, twist, acceleration
 
