@@ -135,6 +135,19 @@ def test_binary_has_every_function_of_the_standard_and_shows_nothing_else(folder
     assert {line.split()[-1] for line in shown} == {f"root_{name}" for name in expected}
 
 
+def test_description_tells_entries_and_what_starts_depend_on(folder):
+    """The step of the integration changes no output at the start."""
+    unit = Unit(folder / "a_spiral.fmu")
+    known = {variable.name: variable for variable in unit.description.modelVariables}
+    single = unit.description.fmiVersion == "2.0"
+    starts = {"x0[1]", "x0[2]"} if single else {"x0"}
+    first = unit.description.initialUnknowns[0]
+    assert {variable.name for variable in first.dependencies} == starts
+    text = "Point. Entry: first." if single else "Point. Entries: first, second."
+    assert known["x[1]" if single else "x"].description == text
+    unit.close()
+
+
 @pytest.mark.parametrize("name", ["a_spiral", "root"])
 def test_sources_compile_without_warnings(folder, name, tmp_path):
     sources = sorted((unpacked(folder / f"{name}.fmu") / "sources").glob("*.c"))
