@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,17 @@ import numpy as np
 from concur.certify._design import certified_gains
 from concur.certify._gains import CertifiedGains
 from concur.control import (
+    KINDS,
     Gains,
     JointLimits,
     LoopResponse,
     Servo,
+    TrackingLaw,
     design_gains,
+    gains_of_kind,
     loop_response,
 )
-from concur.errors import ConcurError, SimulationError
+from concur.errors import ConcurError, DescriptionError, SimulationError, shown
 from concur.files import replace_files, writing
 from concur.results import Figures, Row, Table, picked, plain, save_result
 from concur.rounding import rounded_down
@@ -54,8 +57,8 @@ class Trial:
         One of `METHODS`.
     stiffness, damping : numpy.ndarray
         Gains of each coordinate, shape (size,), 1/s^2 and 1/s.
-    response : LoopResponse
-        The linearised loop.
+    response : LoopResponse or None
+        The linearised loop of a servo; None for another law, whose loop depends on the motion.
     peaks : numpy.ndarray or None
         Largest controls of the run, shape (nu,), N and N m; None if it stopped early.
     share : float or None
@@ -68,18 +71,21 @@ class Trial:
         Whether the proof covers the start of the task; None without one.
     stopped : str
         Why the run ended early.
+    options : dict of str to any
+        Gains of another law than a servo, as in its table ``[law]``; empty for a servo.
     """
 
     method: str
     stiffness: np.ndarray
     damping: np.ndarray
-    response: LoopResponse
+    response: LoopResponse | None
     peaks: np.ndarray | None
     share: float | None
     allowed: float
     rate: float | None = None
     covers_start: bool | None = None
     stopped: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def fits(self) -> bool:
@@ -97,6 +103,9 @@ class Trial:
     @property
     def numbers(self) -> dict[str, float | None]:
         """Margins, control rates and proved rate of the loop by quantity."""
+        share = {"largest share of a torque limit": self.share}
+        if self.response is None:
+            return share
         margins = self.response.margins
         return {
             "phase margin, deg": float(np.abs(margins.phase_margin).min()),
@@ -104,24 +113,28 @@ class Trial:
             "delay margin, ms": 1e3 * margins.common_delay_margin,
             "control rate, least, Hz": 1.0 / margins.hold_limit,
             "control rate, advised, Hz": ADVISED / margins.common_delay_margin,
-            "largest share of a torque limit": self.share,
+            **share,
         }
 
     @property
     def details(self) -> dict[str, Any]:
         """Fields for JSON."""
+        own = "method", "stiffness", "damping", "fits", "covers_start", "stopped", "options"
+        found = picked(self, *own) | {
+            "peak_torque": plain(self.peaks),
+            "torque_share": plain(self.share),
+            "proved_rate": plain(self.rate),
+        }
+        if self.response is None:
+            return found
         margins = self.response.margins
-        own = "method", "stiffness", "damping", "fits", "covers_start", "stopped"
-        return picked(self, *own) | {
+        return found | {
             "settling": plain(self.response.settling_time),
             "phase_margin": plain(margins.phase_margin),
             "disk_margin": plain(margins.disk_margin),
             "delay_margin": plain(margins.common_delay_margin),
             "longest_period": plain(margins.hold_limit),
             "advised_rate": plain(ADVISED / margins.common_delay_margin),
-            "peak_torque": plain(self.peaks),
-            "torque_share": plain(self.share),
-            "proved_rate": plain(self.rate),
         }
 
 
@@ -176,15 +189,21 @@ class Tuning:
     @property
     def tables(self) -> tuple[Table, Table]:
         """Gains of each output, and the numbers of each loop."""
-        gains = []
+        gains: list[tuple[str, ...]] = []
+        head: tuple[str, ...] = (
+            *("method", "output", "stiffness\n1/s^2", "damping\n1/s", "settling\n2 %, s"),
+        )
         for trial in self.trials:
             at = 0
+            if trial.response is None:
+                head = "method", *trial.options
+                gains.append((trial.method, *map(str, trial.options.values())))
+                continue
             for output in self.task.outputs:
                 part = slice(at, at := at + output.dim)
                 values = (trial.stiffness, trial.damping, trial.response.settling_time)
                 cells = (", ".join(dict.fromkeys(f"{x:.4g}" for x in v[part])) for v in values)
                 gains.append((trial.method, output.name, *cells))
-        head = ("method", "output", "stiffness\n1/s^2", "damping\n1/s", "settling\n2 %, s")
         numbers = [trial.numbers for trial in self.trials]
         loop: list[tuple[str | bool | None, ...]] = [
             (name, *(_shown(row[name]) for row in numbers)) for name in (numbers or [{}])[0]
@@ -249,6 +268,9 @@ def tune(
 ) -> Tuning:
     """Find gains for the outputs of a task, and try each set in the task.
 
+    Of another law than a servo they become its gains as of `gains_of_kind` at the start; only
+    those of a servo can be certified.
+
     Parameters
     ----------
     task : Task
@@ -274,7 +296,7 @@ def tune(
     Raises
     ------
     ConcurError
-        If an option is out of range.
+        If an option is out of range, or the law of the task is one of a user.
 
     Examples
     --------
@@ -285,11 +307,22 @@ def tune(
     >>> tune(task, methods=["place"]).status
     'passed'
     """
-    servo: Servo = task.servo
-    limits, trials, missing = _limits(task, servo, torque_limit), [], []
+    kind = task.law_table.get("kind", "servo")
+    if kind not in KINDS:
+        raise DescriptionError(
+            f"{task.path}, [law], field `kind`",
+            expected=f"a law whose gains are known: {', '.join(KINDS)}",
+            came=shown(kind),
+            cure="Compare values of its options: `concur compare` with a --law for each.",
+        )
+    servo: Servo = task.nominal.servo
+    limits, trials, missing = _limits(task, task.law, torque_limit), [], []
     found: Gains | CertifiedGains
     for method in methods:
         try:
+            if method == "certified" and kind != "servo":
+                missing.append("certified: for a servo, whose error dynamics are known")
+                continue
             if method == "certified":
                 found = _certified(task, servo, torque_share * limits, angle, distance)
             elif method == "lqr":
@@ -304,7 +337,7 @@ def tune(
     return Tuning(task, tuple(trials), tuple(missing))
 
 
-def _limits(task: Any, servo: Servo, limit: float | None) -> np.ndarray:
+def _limits(task: Any, servo: TrackingLaw, limit: float | None) -> np.ndarray:
     """Limits of the controls: the given one, else the narrower of task and robot, (nu, 2)."""
     if limit is not None:
         return np.tile([-limit, limit], (servo.nu, 1))
@@ -355,11 +388,20 @@ def _tried(
         np.array([float(f"{x:.{DIGITS}g}") for x in np.diag(gain)])
         for gain in (found.stiffness, found.damping)
     )
-    law = replace(task, stiffness=np.diag(stiffness), damping=np.diag(damping)).servo
+    # Without limits of the law, whose torque would not exceed them.
+    options, kind = dict[str, Any](), task.law_table.get("kind", "servo")
+    law: TrackingLaw
+    if kind == "servo":
+        law = replace(task, stiffness=np.diag(stiffness), damping=np.diag(damping)).servo
+        response, unlimited = loop_response(law), replace(law, torque_limits=None)
+    else:
+        given = gains_of_kind(kind, task.nominal.servo, task.q0, stiffness, damping)
+        options = {name: _rounded(value) for name, value in given.items()}
+        table = {key: x for key, x in task.law_table.items() if key != "torque_limits"}
+        response, unlimited = None, task.with_law(table | options).law
     peaks, share, stopped = None, None, ""
     try:
-        # Without limits of the law, whose torque would not exceed them.
-        run = task.simulate(replace(law, torque_limits=None))
+        run = task.simulate(unlimited)
         peaks = np.abs(run.u_range).max(axis=0)
         if np.isfinite(limits).any():
             share = float((run.u_range / limits.T).max())
@@ -368,8 +410,15 @@ def _tried(
     rate, covers = None, None
     if isinstance(found, CertifiedGains):
         rate, covers = found.rate, found.contains(*_start(task, task.servo))
-    response = loop_response(law)
-    return Trial(method, stiffness, damping, response, peaks, share, allowed, rate, covers, stopped)
+    own = method, stiffness, damping, response, peaks, share, allowed, rate, covers, stopped
+    return Trial(*own, options)
+
+
+def _rounded(value: Any) -> Any:
+    """Numbers as they are written."""
+    if isinstance(value, list):
+        return [_rounded(entry) for entry in value]
+    return float(f"{value:.{DIGITS}g}")
 
 
 def _write(task: Any, trial: Trial) -> None:
@@ -378,8 +427,11 @@ def _write(task: Any, trial: Trial) -> None:
     import tomlkit
 
     document: Any = tomlkit.parse(task.path.read_text(encoding="utf-8-sig"))
-    at = 0
-    for output, table in zip(task.outputs, document["outputs"], strict=True):
+    at, outputs = 0, task.outputs
+    if trial.options:
+        document["law"].update(trial.options)
+        outputs = ()
+    for output, table in zip(outputs, document["outputs"], strict=False):
         part = slice(at, at := at + output.dim)
         for name, gains in (("stiffness", trial.stiffness), ("damping", trial.damping)):
             numbers: list[float] = gains[part].tolist()

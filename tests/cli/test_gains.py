@@ -134,3 +134,38 @@ def test_options_out_of_range_are_bad_input(task):
         result = run("gains", task, option, value)
         assert result.exit_code == 2, (option, value)
         assert task.read_text() == TASK
+
+
+LAW = TASK.replace("[servo]\ntorque_limits = 4.0            # N m\n", "") + "[law]\nkind = "
+
+
+@pytest.mark.parametrize("kind", ["passive", "pd", "computed torque"])
+def test_gains_of_other_laws_settle_and_are_written_into_their_table(tmp_path, kind):
+    path = tmp_path / "task.toml"
+    path.write_text(f'{LAW}"{kind}"\n')
+    options = ("--settling", 1.5, "--torque-limit", 20, "--write", "place", "--json")
+    answer = json.loads(run("gains", path, *options).stdout)
+    assert [design["method"] for design in answer["designs"]] == ["place", "lqr"]
+    assert answer["problems"] == ["certified: for a servo, whose error dynamics are known"]
+    task, place = concur.load_task(path), answer["designs"][0]
+    assert place["options"] == {name: task.law_table[name] for name in place["options"]}
+    stiffness = place["stiffness"][0]
+    inertia = np.diag(task.law.model.mass_matrix(task.q0))
+    if kind != "passive":
+        expected = stiffness * (inertia if kind == "pd" else 1.0)
+        assert place["options"]["stiffness"] == pytest.approx(expected, rel=1e-5)
+    own = task.simulate()
+    assert np.abs(own.u_range).max() / 20.0 == pytest.approx(place["torque_share"], rel=1e-6)
+    norms = own.error_norms["hand"]
+    # Laws in joint space leave the drift of the base.
+    assert norms[-1] < (1e-3 if kind == "passive" else 0.1) * norms[0]
+    assert norms[own.t > 2.0].max() < 0.1 * norms[0]
+
+
+def test_a_law_of_a_user_is_named(tmp_path):
+    (tmp_path / "own.py").write_text("def law(servo):\n    return servo\n")
+    path = tmp_path / "task.toml"
+    path.write_text(f'{LAW}"own.py:law"\n')
+    done = run("gains", path)
+    assert done.exit_code == 2
+    assert "a law whose gains are known: servo, passive, pd, computed torque" in done.output
