@@ -149,6 +149,7 @@ def held(decays: Sequence[Any], bound: Disturbance, run: Run) -> bool | None:
 
 
 @pytest.mark.extended
+@pytest.mark.parametrize(("name", "count"), [(name, 40) for name in CASES])
 def test_tubes_hold_all_sampled_motions(
     name: str, count: int, compiler: Any, tmp_path: Path
 ) -> None:
