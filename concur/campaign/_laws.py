@@ -275,7 +275,9 @@ def compare_laws(
         cure = "Name tasks and laws, such as compare_laws(task, ['servo', 'passive'])."
         raise ConcurError("comparison of laws", expected="a law", came="no law", cure=cure)
     single = len({id(task) for task, *_ in chosen}) == 1
-    names = [name if single else f"{task.name}: {name}" for task, name, _ in chosen]
+    alike = len({task.name for task in given}) < len(given)
+    titles = [f"{task.path.name}: " if alike else f"{task.name}: " for task, *_ in chosen]
+    names = [title * (not single) + one for title, (_, one, _) in zip(titles, chosen, strict=True)]
     wanted = [(one.name, one.group) for one in given[0].outputs]
     found = []
     for k, (task, _, law) in enumerate(chosen):

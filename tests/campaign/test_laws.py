@@ -161,6 +161,10 @@ def test_what_cannot_be_compared_is_refused(task: Path) -> None:
         compare_laws(certain, ["servo"], 1)
     with pytest.raises(ConcurError, match="no law"):
         compare_laws([], ["servo"], 1)
+    short = replace(read, duration=0.05, requirements=())
+    for twin, first in ((replace(short, name="other"), "reach"), (replace(short), "task.toml")):
+        found = compare_laws([short, twin], ["servo"], 1)
+        assert found.laws[0].name == f"{first}: servo"
     other = replace(read, outputs=(replace(read.outputs[0], name="tip"),))
     with pytest.raises(ConcurError, match="same names and groups"):
         compare_laws([read, other], ["servo"], 1)

@@ -27,6 +27,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "concur/simulation/_loop.py",
         "concur/simulation/_program.py",
         "concur/simulation/_driver.py",
+        "concur/simulation/_grid.py",
     ),
     "allocation": ("concur/control/_allocation.py",),
     "code": (
@@ -48,7 +49,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "tables": ("concur/tables/*.py",),
     "campaigns": tuple(
         f"concur/campaign/_{name}.py"
-        for name in ("answers", "intervals", "result", "verify", "store", "executors")
+        for name in ("answers", "intervals", "laws", "result", "verify", "store", "executors")
     ),
     "proofs": (
         "concur/proofs/_[c-e]*.py",
@@ -144,6 +145,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "io/test_task.py",
         "io/test_hostile_files.py",
     ),
+    "concur/campaign/_laws": ("campaign/test_laws.py",),
     "concur/campaign/": (
         "campaign/test_answers.py",
         "campaign/test_executors.py",
@@ -161,7 +163,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "control/test_watch.py",
         *_LIMITS,
     ),
-    "concur/control/_kinds": ("io/test_law_table.py",),
+    "concur/control/_kinds": ("io/test_law_table.py", "simulation/test_one_joint.py"),
     "concur/control/_own_law": ("control/test_own_law.py", "control/test_laws.py"),
     "concur/control/_loop": (
         "control/test_design.py",
@@ -217,7 +219,8 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "concur/simulation/_adaptive": _LOOPS,
     "concur/simulation/_loop": _LOOPS,
     "concur/simulation/_program": _LOOPS,
-    "concur/simulation/_driver": _LOOPS,
+    "concur/simulation/_driver": (*_LOOPS, "simulation/test_knots.py"),
+    "concur/simulation/_grid": ("simulation/test_knots.py",),
     "concur/simulation/_findings": ("simulation/test_stage_findings.py", "control/test_units.py"),
     "concur/robot/": (
         "robot/test_wheel_rows.py",
