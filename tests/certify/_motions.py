@@ -21,6 +21,22 @@ _SERIES = 0.3
 _TERMS = (1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368000)
 
 
+BY_NAME = {
+    "R1": Vector("x"),
+    "R2": Vector("xy"),
+    "R3": Vector("xyz"),
+    "SO2": Angle(),
+    "SE2": PlanarPose(),
+    "SO3": Rotation(),
+    "SE3": Pose(),
+}
+
+
+def error_map(names: Sequence[str], x: np.ndarray) -> np.ndarray:
+    """B of one error of a product of groups, by their names in certificates."""
+    return error_maps([BY_NAME[name] for name in names], x[None])[0]
+
+
 def factors_of(group: OutputGroup) -> list[OutputGroup]:
     return list(group.factors) if isinstance(group, Product) else [group]
 

@@ -1,4 +1,4 @@
-"""Certificates written by hand, and the error dynamics by matrix exponentials: the oracles."""
+"""Certificates written by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.linalg import block_diag, expm, solve_continuous_lyapunov
+from scipy.linalg import solve_continuous_lyapunov
 
 UNITS = {
     "R1": "m",
@@ -22,38 +22,6 @@ UNITS = {
     "SO3": "rrr",
     "SE3": "mmmrrr",
 }
-
-
-def skew(a: np.ndarray) -> np.ndarray:
-    return np.asarray(np.cross(np.eye(3), a))
-
-
-def ad(group: str, x: np.ndarray) -> np.ndarray:
-    if group == "SO3":
-        return skew(x)
-    if group == "SE3":
-        rho, phi = skew(x[:3]), skew(x[3:])
-        return np.block([[phi, rho], [np.zeros((3, 3)), phi]])
-    if group == "SE2":
-        return np.array([[0.0, -x[2], x[1]], [x[2], 0.0, -x[0]], [0.0, 0.0, 0.0]])
-    return np.zeros((len(x), len(x)))
-
-
-def error_map(group: str, x: np.ndarray) -> np.ndarray:
-    """B as the inverse of the integral of exp(s ad), from an exponential of twice the size."""
-    n = len(x)
-    whole = np.zeros((2 * n, 2 * n))
-    whole[:n, :n], whole[:n, n:] = ad(group, x), np.eye(n)
-    return np.linalg.inv(expm(whole)[:n, n:])
-
-
-def total_map(groups: list[str], x: np.ndarray) -> np.ndarray:
-    parts, start = [], 0
-    for group in groups:
-        size = len(UNITS[group])
-        parts.append(error_map(group, x[start : start + size]))
-        start += size
-    return np.asarray(block_diag(*parts))
 
 
 def law_digest(law: dict[str, Any]) -> str:

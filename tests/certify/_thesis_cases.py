@@ -1,27 +1,15 @@
-"""Gain sets of the reference table, random gains, and B written down a second time."""
+"""Gain sets of the reference table, and random gains."""
 
 import numpy as np
-from scipy.linalg import expm
-from scipy.special import bernoulli, factorial
 
-from concur.certify._channels import split
-from concur.control import ErrorDynamics
 from concur.outputs.groups import Pose, Rotation
+from tests.certify import _motions
+from tests.certify._channel import channel
 
 SETS = {"A": (4.0, 5.0, 4.0, 5.0), "B": (4.0, 2.8, 4.0, 2.8), "C": (1.0, 2.5, 9.0, 7.5)}
 """Stiffness and damping of position, then of rotation, over unit inertia."""
 
 TRUE_RATES = {"A": 1.0, "B": 1.4, "C": 0.5}
-
-_ORDERS = np.arange(2, 80, 2)
-_COEFFICIENTS = np.abs(bernoulli(int(_ORDERS[-1]))[_ORDERS]) / factorial(_ORDERS)
-
-
-def channel(group, stiffness, damping, inertia=None):
-    """The one channel of a group with the given gain matrices."""
-    inertia = np.eye(group.dim) if inertia is None else inertia
-    (found,) = split(ErrorDynamics(group, stiffness, damping, inertia))
-    return found
 
 
 def rotation(name):
@@ -41,38 +29,9 @@ def positive(rng, size, low=0.3, high=3.0):
     return (matrix + matrix.T) / 2
 
 
-def skews(w):
-    """Cross product matrices (k, 3, 3) of vectors (k, 3)."""
-    zero = np.zeros(len(w))
-    x, y, z = w.T
-    return np.array([[zero, -z, y], [z, zero, -x], [-y, x, zero]]).transpose(2, 0, 1)
-
-
-def brackets(x):
-    """ad of errors (k, n): (k, n, n) for SO(3) and SE(3)."""
-    if x.shape[1] == 3:
-        return skews(x)
-    turn, shift = skews(x[:, 3:]), skews(x[:, :3])
-    return np.block([[turn, shift], [np.zeros_like(turn), turn]])
-
-
 def error_maps(x):
-    """B of errors (k, n) below 2 pi by the series of ad / (exp(ad) - 1), (k, n, n)."""
-    ad = brackets(x)
-    square = ad @ ad
-    signs = (-1.0) ** np.arange(len(_ORDERS))
-    rest = np.zeros_like(ad)
-    for sign, coefficient in zip(signs[::-1], _COEFFICIENTS[::-1], strict=True):
-        rest = square @ (sign * coefficient * np.eye(x.shape[1]) + rest)
-    return np.eye(x.shape[1]) - ad / 2 + rest
-
-
-def error_map_by_integral(x):
-    """B of one error (n,) as the inverse of the integral of exp(s ad) over s in [0, 1]."""
-    (ad,) = brackets(x[None])
-    size = len(x)
-    block = np.block([[ad, np.eye(size)], [np.zeros((size, 2 * size))]])
-    return np.linalg.inv(expm(block)[:size, size:])
+    """B of rotations or of poses, the rows of x."""
+    return _motions.error_maps([Rotation() if x.shape[1] == 3 else Pose()], x)
 
 
 def ball(rng, stiffness, radius, count, edge=0.0):

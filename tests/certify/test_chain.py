@@ -13,7 +13,8 @@ from concur.certify._region import region_level
 from concur.control import ErrorDynamics
 from concur.outputs.groups import Pose, Vector
 from tests.certify._channel import channel
-from tests.certify._stored import error_map, write
+from tests.certify._motions import error_map
+from tests.certify._stored import write
 
 KP, KD = 4.0, 2.8
 
@@ -33,7 +34,7 @@ def sizes(name, z, times, stiffness=KP, damping=KD):
 
     def rate(z):
         n = len(z) // 2
-        B = error_map(name, z[:n])
+        B = error_map([name], z[:n])
         return np.concatenate([-B @ z[n:], stiffness * B.T @ z[:n] - damping * z[n:]])
 
     found = []

@@ -17,6 +17,7 @@ from concur.certify._recheck_boxes import _polygon
 from concur.certify._recheck_rational import definite, invert, multiply
 from concur.certify._status import Status
 from concur.errors import DescriptionError
+from tests.certify._motions import error_map
 from tests.certify._recheck_cases import GOOD, changed, numeric_places, rejected
 from tests.certify._stored import (
     UNITS,
@@ -25,7 +26,6 @@ from tests.certify._stored import (
     grid,
     law_digest,
     scalar_form,
-    total_map,
     write,
 )
 
@@ -62,7 +62,7 @@ def violation(doc, count, seed=1):
                 # Every second one on the edge, where decay is slowest.
                 share = 1.0 if k % 2 else rng.uniform()
                 x[places] *= radius * share / np.linalg.norm(x[places])
-        B = total_map(law["groups"], x)
+        B = error_map(law["groups"], x)
         z = np.concatenate([x, rng.normal(size=n) * 10.0 ** rng.uniform(-2, 2)])
         rate = np.concatenate([-B @ z[n:], np.linalg.solve(metric, B.T @ kp @ x - kd @ z[n:])])
         worst = max(worst, (z @ P @ rate + channel["rate"] * z @ P @ z) / (z @ z))

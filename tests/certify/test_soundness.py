@@ -26,6 +26,7 @@ from concur.outputs.groups import (
 )
 from tests.certify._channel import channel
 from tests.certify._motions import brackets, error_maps, factors_of, motions, rates
+from tests.certify._thesis_cases import positive
 
 # --- random laws -----------------------------------------------------------------------------
 
@@ -46,12 +47,6 @@ def law(group: OutputGroup, stiffness, damping, inertia=1.0) -> ErrorDynamics:
     return ErrorDynamics(group, *(g if g.ndim == 2 else g * np.eye(group.dim) for g in gains))
 
 
-def definite(rng: np.random.Generator, size: int, low: float, high: float) -> np.ndarray:
-    turn, _ = np.linalg.qr(rng.normal(size=(size, size)))
-    matrix = turn @ np.diag(rng.uniform(low, high, size)) @ turn.T
-    return (matrix + matrix.T) / 2
-
-
 def blocks(rng: np.random.Generator, low: float, high: float) -> np.ndarray:
     return np.repeat(rng.uniform(low, high, 2), 3)
 
@@ -67,9 +62,9 @@ def full(rng: np.random.Generator, group: OutputGroup, spread: float = 3.0) -> E
     n = group.dim
     return law(
         group,
-        definite(rng, n, 3.0, 3.0 * spread),
-        definite(rng, n, 2.5, 2.5 + spread),
-        definite(rng, n, 0.8, 0.8 + 0.4 * spread),
+        positive(rng, n, 3.0, 3.0 * spread),
+        positive(rng, n, 2.5, 2.5 + spread),
+        positive(rng, n, 0.8, 0.8 + 0.4 * spread),
     )
 
 
@@ -96,7 +91,7 @@ def joined(rng: np.random.Generator) -> Law:
     gains = []
     for low, high in ((3.0, 8.0), (2.0, 6.0), (0.5, 2.0)):
         gain = rng.uniform(low, high) * np.eye(5)
-        gain[:2, :2] = definite(rng, 2, low, high)
+        gain[:2, :2] = positive(rng, 2, low, high)
         gains.append(gain)
     return Law("R x SO2 joined, SO3", law(group, *gains), angle_of(rng, 20.0, 170.0))
 
@@ -468,7 +463,7 @@ def test_no_form_proves_an_unstable_law(name, spoil):
     tried = [
         form_of_a_stable_law(name),
         np.block([[4.0 * np.eye(n), cross], [cross, np.eye(n)]]),
-        definite(rng, 2 * n, 0.5, 2.0),
+        positive(rng, 2 * n, 0.5, 2.0),
     ]
     for gains in [(spoil(stiffness), damping), (stiffness, spoil(damping))]:
         dynamics = ErrorDynamics(group, *gains, np.eye(n))

@@ -10,7 +10,6 @@ from concur.outputs.groups import Angle, Product, Rotation, Vector
 from tests.certify._thesis_cases import (
     ball,
     channel,
-    error_map_by_integral,
     error_maps,
     positive,
     quadratic,
@@ -46,15 +45,6 @@ def sampled(outputs, radius, count, seed=0, maps=error_maps):
     length = np.sqrt(quadratic(outputs.stiffness, x))
     W5 = (turning / length)[length > 0.1 * radius].max() * radius
     return most.max(), least.min() ** 2, W5, drag.max()
-
-
-def test_the_second_formula_of_b_is_right():
-    rng = np.random.default_rng(1)
-    for size in (3, 6):
-        x = rng.normal(size=(5, size))
-        x[:, -3:] *= np.linspace(0.2, 3.1, 5)[:, None] / np.linalg.norm(x[:, -3:], axis=1)[:, None]
-        for row, B in zip(x, error_maps(x), strict=True):
-            np.testing.assert_allclose(B, error_map_by_integral(row), atol=1e-11)
 
 
 @pytest.mark.parametrize("name", ["A", "B", "C"])
