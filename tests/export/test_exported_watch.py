@@ -60,6 +60,7 @@ def integrated(kind: str) -> tuple[np.ndarray, np.ndarray]:
     return np.array(states), np.array(torques)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("kind", ["two links, integral", "two links, limited, integral"])
 def test_exported_c_keeps_the_integral(libraries, kind: str) -> None:
     library: Library = libraries(kind)
@@ -125,6 +126,7 @@ def held(rng: np.random.Generator, arm) -> tuple[np.ndarray, np.ndarray, Referen
     return q, rng.normal(size=2), ReferenceSample(arm.output([0.3, 1.0]), *rng.normal(size=(2, 2)))
 
 
+@pytest.mark.by_default(1)
 def test_units_advance_the_integral_by_the_communication_step(unit_of_integral) -> None:
     """Steps of many lengths, against the tick."""
     arm, unit, rng = servo("two links, integral"), unit_of_integral, np.random.default_rng(4)

@@ -445,6 +445,7 @@ def leaves_in_order(bench, broken=None):
     assert bench.clock.now() > since
 
 
+@pytest.mark.by_default(4)
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__[6:])
 def test_an_exception_in_the_middle_of_a_cycle(place):
     with Bench() as bench:

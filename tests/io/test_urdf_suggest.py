@@ -154,6 +154,7 @@ FREEDOMS = {"differential": 2, "casters": 2, "skid": 2, "mecanum": 3, "swerve": 
 COUNTS = {"differential": 2, "casters": 2}
 
 
+@pytest.mark.by_default(6)
 @pytest.mark.parametrize("kind", STRANGERS, ids="-".join)
 def test_robots_of_strangers(kind: tuple[str, ...], tmp_path: Path) -> None:
     """Other names, languages, suspensions and evidence: the family is found, and never an orbit."""

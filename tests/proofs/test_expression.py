@@ -131,7 +131,7 @@ def test_constant_formulas_have_their_value(formula: str, value: float) -> None:
     assert all(part["added"] == pytest.approx([value], rel=1e-12) for part in found)
 
 
-@pytest.mark.by_default(1)
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "formula", ["1 / (angle(turret) + 0.1)", "1 / (angle(turret) - angle(turret))"]
 )

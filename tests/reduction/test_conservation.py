@@ -114,6 +114,7 @@ def test_random_rovers(seed: int) -> None:
     assert reduce(robot, stages="auto") == model
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("size", [1e-2, 1e-4, 1e-6])
 def test_small_imbalances_are_found(size: float) -> None:
     boom = replace(crane().bodies[-1], inertia=Inertia(90.0, (size, 0, 0), (1.0, 45.0, 45.0)))
@@ -346,6 +347,7 @@ def test_an_error_names_the_tolerance_that_would_do() -> None:
     assert "tolerance" not in str(caught.value)
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("tolerance", [0.0, 1.0, -1e-9, np.nan, np.inf, True, "1e-6", None])
 def test_tolerances_that_are_none(tolerance: object) -> None:
     model = reduce(rounded(0.0))

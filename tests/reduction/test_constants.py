@@ -475,6 +475,7 @@ def test_heavy_symmetric_top_is_left_with_its_nutation() -> None:
     assert np.ptp(1 - 2 * (q[:, 0] ** 2 + q[:, 1] ** 2)) > 1e-3  # it nutates
 
 
+@pytest.mark.extended
 def test_free_body_keeps_three_momenta_of_which_one_reduces() -> None:
     found = constants_of_motion(reduce(top((0.5, 0.4, 0.3), 0.0)))
     assert found.names == ("P[top[wx]]", "P[top[wy]]", "P[top[wz]]")

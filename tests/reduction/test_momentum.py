@@ -71,6 +71,7 @@ def thorough(request: pytest.FixtureRequest) -> Case:
 # --- matrices ---------------------------------------------------------------------------------
 
 
+@pytest.mark.by_default(3)
 def test_lift_is_horizontal_and_carries_the_momentum(case: Case) -> None:
     """Thesis: (3.2.18), (3.2.19), (3.3.38)."""
     still = np.zeros(case.model.nv)
@@ -84,6 +85,7 @@ def test_lift_is_horizontal_and_carries_the_momentum(case: Case) -> None:
         assert_close(case.model.velocity(q, s), case.full.velocity(q, s, MU), 1e-11)
 
 
+@pytest.mark.by_default(3)
 def test_connection_is_that_of_the_locked_inertia_and_the_momentum_map(case: Case) -> None:
     """Thesis: (3.2.14)-(3.2.16), (3.2.20), (3.2.21), (3.3.34)-(3.3.37)."""
     nb, nv = case.model.nb, case.model.nv

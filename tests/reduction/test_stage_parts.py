@@ -169,7 +169,7 @@ def test_equations(name: str) -> None:
     assert model.chain[-1]._straight == case.straight
 
 
-@pytest.mark.by_default(3)
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("name", CASES)
 def test_parts_are_found_as_they_are(name: str) -> None:
     case = CASES[name]

@@ -94,7 +94,7 @@ def test_dynamics_of_wheeled_robots(name: str) -> None:
     _compare(robot, [body.name for body in robot.bodies], seed=1, states=20)
 
 
-@pytest.mark.by_default(6)
+@pytest.mark.by_default(3)
 @pytest.mark.parametrize("seed", TREES)
 def test_dynamics_of_a_random_tree(seed: int) -> None:
     """Thesis: (3.2.12), (3.3.31), (4.4.28)."""
@@ -140,6 +140,7 @@ def test_rate_of_the_mass_matrix_is_factor_plus_transpose(seed: int) -> None:
         assert_close(factor + factor.T, rate, 1e-8)
 
 
+@pytest.mark.by_default(4)
 @pytest.mark.parametrize("seed", FEW)
 def test_factor_times_velocity_is_the_bias_without_gravity(seed: int) -> None:
     robot = random_tree(seed)
@@ -196,7 +197,7 @@ def _pose(matrix: np.ndarray) -> Pose:
     return Pose(matrix[:3, 3], Rotation.from_matrix(matrix[:3, :3]).as_quat())
 
 
-@pytest.mark.by_default(8)
+@pytest.mark.by_default(3)
 @pytest.mark.parametrize("seed", FEW)
 @pytest.mark.parametrize("kind", [joints.Revolute, joints.Prismatic])
 def test_choice_of_a_joint_frame_does_not_matter(seed: int, kind: type[joints.Joint]) -> None:

@@ -46,7 +46,7 @@ def panel(run, figure, start, task=None):
     return found
 
 
-@pytest.mark.by_default(3)
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("name", ["errors", "outputs", "torques", "joints", "health", "numerics"])
 def test_charts_have_units_and_text_inside_the_picture(run, name):
     figure = show.run_figures(run)[name]()

@@ -301,6 +301,7 @@ def train(wheels):
     return cc.Mechanism("train", bodies, wheels=rolling, gravity=(0, 0, -9.81))
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("route", ["rk4", "program", "plant"])
 def test_drives_that_turn_together_hold_by_the_sum_of_their_friction(route):
     """The controls are coupled so that their mobility is singular."""

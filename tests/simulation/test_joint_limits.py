@@ -60,6 +60,7 @@ def test_robot_without_limits_is_not_judged_by_any(fine: Run) -> None:
     assert "LIM" not in {row.id for row in fine.servo.audit()}
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("side", [-1, 1])
 @pytest.mark.parametrize("name", ["lower", "upper", "speed", "torque"])
 def test_limits_are_judged_on_both_sides(fine: Run, coarse: Run, name: str, side: int) -> None:

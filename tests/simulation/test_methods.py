@@ -92,6 +92,7 @@ def test_order_is_four(name: str, method: str) -> None:
     assert errors[0] > 1e-9
 
 
+@pytest.mark.by_default(1)
 @methods
 def test_released_free_flyer_keeps_its_momentum(method: str) -> None:
     q0, v0 = beginning(FREE)
@@ -103,6 +104,7 @@ def test_released_free_flyer_keeps_its_momentum(method: str) -> None:
     assert np.linalg.norm(before) > 1.0
 
 
+@pytest.mark.by_default(2)
 @methods
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_energy_is_gained_by_work_alone(name: str, method: str) -> None:
