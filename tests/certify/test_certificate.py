@@ -289,9 +289,11 @@ def test_progress_may_be_a_bar(capsys):
     [
         ("angle", 0.0),
         ("angle", -1.0),
-        ("angle", 3.2),
+        ("angle", np.nextafter(np.pi, 4.0)),
         ("distance", 0.0),
         ("distance", -2.0),
+        ("rate_fraction", 0.0),
+        ("rate_fraction", np.nextafter(1.0, 2.0)),
         ("method", "loose"),
         ("method", None),
         ("budget", 0),

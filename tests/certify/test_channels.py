@@ -92,6 +92,11 @@ def test_one_entry_joins_factors_however_small_or_one_sided(which, i, j, value):
     assert block[(0, 3) if i < j else (3, 0)] == value
 
 
+def test_couplings_do_not_cancel():
+    channels = channels_of(EVERYTHING, couple=[(0, 0, 16, 0.1), (1, 0, 16, -0.3)])
+    assert list(channels[0].index) == [0, 1, 2, 16]
+
+
 def test_coupling_is_passed_on():
     channels = channels_of(EVERYTHING, couple=[(0, 0, 9, 0.1), (1, 9, 16, 0.1), (2, 3, 6, 0.1)])
     assert [list(c.index) for c in channels] == [
