@@ -13,6 +13,7 @@ from .certify import Status as Status
 from .certify import certified_gains as certified_gains
 from .certify import certify as certify
 from .checker import recheck as recheck
+from .control import Constraints as Constraints
 from .control import PassiveServo as PassiveServo
 from .control import Servo as Servo
 from .control import design_gains as design_gains

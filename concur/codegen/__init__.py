@@ -15,7 +15,7 @@ from concur.codegen._arguments import (
     shape_error,
     zero_unless_finite,
 )
-from concur.codegen._c_text import c_text, qp_hole
+from concur.codegen._c_text import c_text
 from concur.codegen._cache import cache_directory
 from concur.codegen._compiler import (
     CompilationError,
@@ -28,6 +28,7 @@ from concur.codegen._evaluator import Evaluator, OneThread
 from concur.codegen._fingerprint import fingerprint
 from concur.codegen._library import Compiled, compiled, instructions, recalled
 from concur.codegen._methods import EvaluatedMethods
+from concur.codegen._qp import quadratic_program
 from concur.codegen._random import uniform
 from concur.codegen._rollout import Rollout
 from concur.codegen._rollout_data import (
@@ -82,7 +83,7 @@ __all__ = [
     "normalised",
     "oversized_error",
     "part",
-    "qp_hole",
+    "quadratic_program",
     "recalled",
     "series_function",
     "shape_error",

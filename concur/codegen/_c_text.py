@@ -4,10 +4,6 @@ The following parts are removed or replaced: entries for CasADi's loader; pointe
 which does not occur in a single graph; and double-precision numbers, which a single-precision
 controller would emulate. Everything that remains is `static`, so that two exported functions can be
 linked together.
-
-CasADi writes C for its QP solvers only with libraries that a controller lacks, or with printing. A
-graph for export therefore contains placeholder functions ("holes"), which return NaN. When its C is
-written, calls of our own solver replace their bodies.
 """
 
 from __future__ import annotations
@@ -15,10 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import casadi as ca
 
+from concur.codegen._qp import with_own_solver
 from concur.codegen._sources import START
 from concur.errors import ConcurError
 
@@ -50,13 +46,6 @@ _C99 = {
 """What C99 has in place of CasADi's support code for older compilers."""
 
 _NAME = re.compile(r"\bcasadi_[a-z]\w*")
-_QP_NAME = "qp_{size}_{rows}"
-_HOLE = re.compile(
-    r"(?P<head>/\* qp_(?P<size>\d+)_(?P<rows>\d+):[^\n]*\*/\n[^\n]*\{\n)"
-    r".*?(?P<tail>\n  return 0;\n\}\n)",
-    re.DOTALL,
-)
-_QP_SOURCE = Path(__file__).with_name("c") / "qp.c"
 
 
 @dataclass(frozen=True)
@@ -76,7 +65,7 @@ class CText:
 
 
 def c_text(function: ca.Function, single: bool = False) -> CText:
-    """Write a function in C99: over SX, or over MX with calls of SX functions and QP holes.
+    """Write a function in C99: over SX, or over MX with calls of SX functions and programs.
 
     Parameters
     ----------
@@ -98,7 +87,7 @@ def c_text(function: ca.Function, single: bool = False) -> CText:
     named = _renamed(function)
     generator = ca.CodeGenerator("law.c", {"with_header": False})
     generator.add(named)
-    text = generator.dump()
+    text, further = with_own_solver(generator.dump(), "more")
     head = START.search(text)
     end = text.find("CASADI_SYMBOL_EXPORT int law(")
     if head is None or end < head.start():
@@ -119,7 +108,6 @@ def c_text(function: ca.Function, single: bool = False) -> CText:
         text,
     )
     text = _CALL.sub(", iw, w, more)", text)
-    text, further = _filled(text)
     text = _plain(text).replace("static int casadi_f0(", "static int law(")
     # Write conditions as comparisons: compilers warn of a number as a condition.
     text = _CONDITION.sub(r"(\1!=0?", text)
@@ -139,63 +127,6 @@ def c_text(function: ca.Function, single: bool = False) -> CText:
         1 if function.is_a("SXFunction") else _numbers(named, text),
         max(1, further),
     )
-
-
-def qp_hole(size: int, rows: int) -> ca.Function:
-    """Make the placeholder of a quadratic program, a function that returns NaN.
-
-    Parameters
-    ----------
-    size, rows : int
-        Numbers of unknowns and of inequalities.
-
-    Returns
-    -------
-    casadi.Function
-        Placeholder, which exported C replaces by a solver.
-
-    Notes
-    -----
-    Inputs h (size, size), symmetric positive definite, g (size,), a (rows, size), lba and uba
-    (rows,), lbx and ubx (size,). The QP minimises x h x / 2 + g x with lba <= a x <= uba and
-    lbx <= x <= ubx. Outputs x (size,) and the multipliers lam_a (rows,) and lam_x (size,),
-    positive at upper bounds.
-    """
-    shapes = {
-        "h": (size, size),
-        "g": (size, 1),
-        "a": (rows, size),
-        "lba": (rows, 1),
-        "uba": (rows, 1),
-        "lbx": (size, 1),
-        "ubx": (size, 1),
-    }
-    results = {"x": size, "lam_a": rows, "lam_x": size}
-    return ca.Function(
-        _QP_NAME.format(size=size, rows=rows),
-        [ca.SX.sym(name, *shape) for name, shape in shapes.items()],
-        [ca.SX(ca.DM.nan(length, 1)) for length in results.values()],
-        list(shapes),
-        list(results),
-        {"never_inline": True},
-    )
-
-
-def _filled(text: str) -> tuple[str, int]:
-    """Fill the holes of generated C; also return the length of the work memory `more`."""
-    sizes = [(int(hole["size"]), int(hole["rows"])) for hole in _HOLE.finditer(text)]
-    if not sizes:
-        return text, 0
-
-    def filled(hole: re.Match[str]) -> str:
-        arguments = ", ".join([*(f"arg[{i}]" for i in range(7)), *(f"res[{i}]" for i in range(3))])
-        call = f"qp({hole['size']}, {hole['rows']}, {arguments}, more);"
-        return f"{hole['head']}  (void)iw;\n  (void)w;\n  {call}{hole['tail']}"
-
-    source = _QP_SOURCE.read_text(encoding="utf-8")
-    source = source.replace("@SIZE@", str(max(n for n, _ in sizes)))
-    work = max(3 * n * n + n * (n + m) + 8 * n for n, m in sizes)
-    return source + _HOLE.sub(filled, text), work
 
 
 def _plain(text: str) -> str:

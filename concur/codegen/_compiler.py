@@ -101,15 +101,12 @@ class Compiler:
         names = [f"part{index}" for index in range(len(code.files))]
         for name, text in zip(names, code.files, strict=True):
             (library.parent / f"{name}.c").write_text(text, encoding="utf-8")
-        if code.solver:
-            flags.append(f"-I{ca.GlobalOptions.getCasadiIncludePath()}")
         # Relative names: the library must not contain the folder of its compilation.
         commands = [[*flags, "-c", f"{name}.c", "-o", f"{name}.o"] for name in names]
         with ThreadPoolExecutor(processors()) as pool:
             list(pool.map(lambda command: self.run(command, library.parent), commands))
         objects = [f"{name}.o" for name in names]
-        solver = [str(_solver_library())] if code.solver else []
-        self.run(["-shared", *objects, *solver, "-lm", "-o", library.name], library.parent)
+        self.run(["-shared", *objects, "-lm", "-o", library.name], library.parent)
 
     def run(self, arguments: Sequence[str], directory: Path) -> None:
         """Run the compiler in a directory; a failure raises a `CompilationError`."""
@@ -219,12 +216,3 @@ def _processor() -> str:
         names = ("vendor_id", "cpu family", "model", "flags", "Features", "CPU ")
         return "\n".join(line for line in lines if line.startswith(names))
     return f"{platform.machine()} {platform.processor()}"
-
-
-def _solver_library() -> Path:
-    """Path of DAQP in CasADi's wheel, for linking."""
-    place = Path(ca.GlobalOptions.getCasadiPath())
-    for name in ("libdaqpstat.a", "daqpstat.lib"):
-        if (place / name).exists():
-            return place / name
-    raise CompilationError("CasADi came without the library of its solver DAQP")

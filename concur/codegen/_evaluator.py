@@ -165,7 +165,7 @@ class Evaluator(OneThread):
             self._buffer.set_res(index, memoryview(part.data))
 
     def replace(self, function: ca.Function) -> None:
-        """Switch to machine code.
+        """Switch to machine code, which does not fail.
 
         Parameters
         ----------
@@ -173,6 +173,7 @@ class Evaluator(OneThread):
             The evaluator's `function`, compiled.
         """
         with self._lock:
+            self.can_fail = False
             self._use(function)
             self.compiled = True
 

@@ -31,8 +31,6 @@ class Compiled:
         Whether they came from the cache.
     instructions : tuple of int
         Length of each graph.
-    solver : bool
-        Whether they contain a QP solver, which can fail.
     """
 
     functions: tuple[ca.Function, ...]
@@ -40,7 +38,6 @@ class Compiled:
     built: float
     cached: bool
     instructions: tuple[int, ...]
-    solver: bool
 
 
 def instructions(function: ca.Function) -> int:
@@ -92,10 +89,10 @@ def compiled(functions: Sequence[ca.Function], key: str | None = None) -> Compil
     made, path, cached = found
     lengths = tuple(instructions(function) for function in functions)
     if key is not None:
-        facts = {"names": code.names, "instructions": lengths, "solver": code.solver}
+        facts = {"names": code.names, "instructions": lengths}
         remember(key, compiler, path, facts)
     built = time.perf_counter() - start - written
-    return Compiled(made, written, built, cached, lengths, code.solver)
+    return Compiled(made, written, built, cached, lengths)
 
 
 def recalled(key: str | None) -> Compiled | None:
@@ -120,7 +117,7 @@ def recalled(key: str | None) -> Compiled | None:
         made, lengths = _external(facts["names"], path), tuple(map(int, facts["instructions"]))
         if 0 < len(made) == len(lengths):
             built = time.perf_counter() - start
-            return Compiled(made, 0.0, built, True, lengths, bool(facts["solver"]))
+            return Compiled(made, 0.0, built, True, lengths)
     return None
 
 

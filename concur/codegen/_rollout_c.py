@@ -42,7 +42,6 @@ def rollout_sources(tick: ca.Function, step: ca.Function, sizes: Sizes, scalar: 
     """Write a tick and a step in C: over lanes, or a tick with a solver world by world."""
     facts = dict(zip(("NX", "NP", "NR", "NOISES", "NU", "NY", "NY_STEP"), sizes, strict=True))
     head, parts, texts, lengths, further = lane_head(scalar), [], [], [], list[str]()
-    solver = False
     for function, name in ((tick, "graph_tick"), (step, "graph_step")):
         if not function.is_a("SXFunction"):
             code = sources([tick])
@@ -50,7 +49,6 @@ def rollout_sources(tick: ca.Function, step: ca.Function, sizes: Sizes, scalar: 
             texts.append(f"#define ENTRY {code.names[0]}")
             further += code.files
             lengths.append(code.assignments)
-            solver = code.solver
         else:
             whole, own, length = lane_graph(function, name)
             # Inlined into the loop, long graphs take compilers much longer.
@@ -60,7 +58,7 @@ def rollout_sources(tick: ca.Function, step: ca.Function, sizes: Sizes, scalar: 
     defined = [f"#define {name} {value}" for name, value in facts.items()]
     main = "\n".join([head, *defined, *texts, _DRIVER.read_text(encoding="utf-8")])
     files = (main, *lane_files(head, parts), *further)
-    return Sources(files, ("concur_rollout",), max(lengths), solver)
+    return Sources(files, ("concur_rollout",), max(lengths))
 
 
 def call(library: Any, job: Job, threads: int, steps: int, nu: int) -> None:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 import casadi as ca
 
+from concur.codegen._qp import with_own_solver
+
 WHOLE = 8_000
 """Largest number of assignments of a function in one block."""
 
@@ -41,13 +43,6 @@ _VARIABLE = re.compile(r"\ba\d+\b")
 _SUPPORT = re.compile(
     r"^(?:extern )?(casadi_(?:real|int)\*?|void|int) (casadi_\w+\()", re.MULTILINE
 )
-_FAILURE = "  if (!d_qp.success) {\n    return -1;\n  }\n"
-_MEMORY = re.compile(
-    r"^static (?=int casadi_f\d+_(?:mem_counter|unused_stack_counter|unused_stack\[)"
-    r"|struct casadi_daqp_data casadi_f\d+_mem\[)",
-    re.MULTILINE,
-)
-_SOLVE = re.compile(r"^(  casadi_daqp_solve\(d,)", re.MULTILINE)
 _FIRST = re.compile(rf"^CASADI_SYMBOL_EXPORT |{START.pattern}", re.MULTILINE)
 _ARGUMENTS = "const casadi_real** arg, casadi_real** res, casadi_real* kept"
 
@@ -56,13 +51,12 @@ _ARGUMENTS = "const casadi_real** arg, casadi_real** res, casadi_real* kept"
 class Sources:
     """C sources of functions: texts, the first with the entries, and the entries' names.
 
-    `assignments` counts those in straight-line code; `solver` is True if they call the QP solver.
+    `assignments` counts those in straight-line code.
     """
 
     files: tuple[str, ...]
     names: tuple[str, ...]
     assignments: int
-    solver: bool
 
 
 def sources(functions: Sequence[ca.Function]) -> Sources:
@@ -72,14 +66,9 @@ def sources(functions: Sequence[ca.Function]) -> Sources:
     generator = ca.CodeGenerator("concur.c", {"with_header": False})
     for name, function in zip(names, functions, strict=True):
         generator.add(_renamed(function, name))
-    text = generator.dump()
+    text = with_own_solver(generator.dump())[0]
     # A compiler would not inline functions with external linkage.
     text = _SUPPORT.sub(r"static inline \1 \2", text)
-    # A call releases other threads: each needs its own memory of the solver.
-    text = _MEMORY.sub("static __thread ", text)
-    # A QP that must not fail ends the function with -1000. The graph checks the result of any other
-    # one, as when interpreted. Initialise `success`: a solver that stops early leaves it unset.
-    text = _SOLVE.sub(r"  d_qp.success = 0;\n\1", text).replace(_FAILURE, "")
     blocks = [(match, _lines(match["body"])) for match in _BLOCK.finditer(text)]
     known = [(match, lines) for match, lines in blocks if lines is not None]
     count = sum(len(lines) for _, lines in known)
@@ -98,7 +87,7 @@ def sources(functions: Sequence[ca.Function]) -> Sources:
             size = 0
         files[-1] += part
         size += PART
-    return Sources(tuple(files), names, count, "daqp" in text)
+    return Sources(tuple(files), names, count)
 
 
 def _renamed(function: ca.Function, name: str) -> ca.Function:

@@ -1,6 +1,7 @@
 """Outputs that follow references: linearization, servo, error dynamics, audit."""
 
 from concur.control import laws
+from concur.control._constraints import Constraints
 from concur.control._design import Gains, design_gains
 from concur.control._error_dynamics import ErrorDynamics
 from concur.control._feasibility import Feasibility, Reach
@@ -11,7 +12,8 @@ from concur.control._inverse_kinematics import (
 )
 from concur.control._joint_limits import JointLimits, peak_label
 from concur.control._kinds import GAINS, KINDS, gains_of_kind, law_of_kind, own_kind
-from concur.control._law import decoupling_margin, law_function, side
+from concur.control._law import decoupling_margin, side
+from concur.control._limited import law_function
 from concur.control._linear_model import labels as labels
 from concur.control._loop import (
     LoopMargins,
@@ -49,6 +51,7 @@ __all__ = [
     "KINDS",
     "SPEED_LIMIT",
     "CFolder",
+    "Constraints",
     "ErrorDynamics",
     "Feasibility",
     "Gains",

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import casadi as ca
 import numpy as np
@@ -27,7 +27,6 @@ from concur.codegen import (
     part,
     shape_error,
 )
-from concur.control._allocation import SOLVER
 from concur.control._error_dynamics import ErrorDynamics
 from concur.control._margins import (
     SINGULAR,
@@ -35,6 +34,7 @@ from concur.control._margins import (
     mobility_scales,
     natural_units,
     row_scales,
+    usual_scales,
 )
 from concur.control._reading import is_one_pose
 from concur.control._redundancy import Redundancy
@@ -59,9 +59,10 @@ from concur.tables import (
     table_of,
 )
 
-OUTPUTS = ("u", "pivot", "missed", "scale", "side", "zdot")
-"""Results of a law: torques; margin bound; acceleration residual; scale factor of torque limits;
-the side of singular configurations, 1 or -1, which differs on both sides of one; rate of z."""
+OUTPUTS = ("u", "pivot", "missed", "scale", "side", "zdot", "active")
+"""Results of a law: torques; margin bound; acceleration residual; share of the commanded output
+acceleration that limits leave; the side of singular configurations, 1 or -1, which differs on both
+sides of one; rate of z; 1 for each of `limit_names` that is active, else 0."""
 
 
 def _is_limits(value: Any) -> bool:
@@ -118,6 +119,8 @@ class LawCore(EvaluatedMethods, ABC):
     integral: Annotated[Any, INTERNAL] = None
     longest_period: Positive | None = None
     largest_state: Annotated[Any, _STATE] = None
+    constraints: ClassVar[Any] = None
+    """`Constraints` of a law that keeps them."""
     name: str = field(init=False)
     nq: int = field(init=False)
     nv: int = field(init=False)
@@ -141,16 +144,11 @@ class LawCore(EvaluatedMethods, ABC):
             object.__setattr__(self, name, value)
 
     @abstractmethod
-    def _build(self, solver: str) -> ca.Function:
+    def _build(self) -> ca.Function:
         """Build the graph of the law, for `graph`: by `law_graph`, from `inputs` to `OUTPUTS`."""
 
-    def graph(self, solver: str = SOLVER) -> ca.Function:
+    def graph(self) -> ca.Function:
         """The whole law as one function: torques, ticks, exports and simulations call it.
-
-        Parameters
-        ----------
-        solver : str
-            Solver of the quadratic program that torque limits need; "hole" leaves a place for it.
 
         Returns
         -------
@@ -159,9 +157,9 @@ class LawCore(EvaluatedMethods, ABC):
             once.
         """
         kept = self.__dict__.setdefault("_evaluators", {})
-        if ("graph", solver) not in kept:
-            kept["graph", solver] = self._build(solver)
-        found: ca.Function = kept["graph", solver]
+        if "graph" not in kept:
+            kept["graph"] = self._build()
+        found: ca.Function = kept["graph"]
         return found
 
     def results(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -236,6 +234,31 @@ class LawCore(EvaluatedMethods, ABC):
             state = np.broadcast_to(np.array(self.largest_state, float), (self.nz,))
         return StateBounds(period, state)
 
+    @property
+    def limit_names(self) -> tuple[str, ...]:
+        """Names of the limits that the law keeps, in the order of its result `active`."""
+        names = () if self.torque_limits is None else self.model.control_names
+        return tuple(f"torque of {name}" for name in names)
+
+    def at_torque_limits(self, u: Array) -> Array:
+        """1 for each control at its limit, else 0, shape (nu,); shape (0,) for a law without."""
+        if self.torque_limits is None:
+            return u[:0, :]
+        low, high = (ca.DM(limits) for limits in np.asarray(self.torque_limits).T)
+        return ca.fmax(u <= low, u >= high)
+
+    @property
+    def approach(self) -> float:
+        """Rate of the approach to limits, 1/s; that of `constraints` if it is given."""
+        if self.constraints is not None and self.constraints.approach is not None:
+            return float(self.constraints.approach)
+        return 4.0 * float(np.abs(np.linalg.eigvals(self.error_dynamics.matrix)).max())
+
+    @property
+    def damping_rate(self) -> float:
+        """Rate at which motion along lost directions of outputs comes to rest, 1/s."""
+        return 2.0 * self.approach
+
     def _usual_bounds(self) -> StateBounds:
         """Bounds that follow from the gains."""
         loop = self.error_dynamics
@@ -266,7 +289,7 @@ class LawCore(EvaluatedMethods, ABC):
     @property
     def options(self) -> tuple[str, ...]:
         """Arguments of the law that change its error dynamics or internal motion, if given."""
-        names = ("integral", "torque_limits", "damping_threshold", "redundancy")
+        names = ("integral", "torque_limits", "constraints", "damping_threshold", "redundancy")
         given = [name for name in names if getattr(self, name) is not None]
         return (*given, *["use_measured_velocity"] * self.use_measured_velocity)
 
@@ -288,6 +311,16 @@ class LawCore(EvaluatedMethods, ABC):
         if isinstance(system, Mechanism):
             return row_scales(system, self.outputs), np.sqrt(metric)
         return mobility_scales(self.model, self.decoupling), np.sqrt(metric)
+
+    @cached_property
+    def usual(self) -> np.ndarray | None:
+        """Factors of the decoupling matrix's rows for damping, shape (size,); None without it.
+
+        With them the margin is 1 in a usual configuration, and light hands count as heavy bases.
+        """
+        if self.damping_threshold is None:
+            return None
+        return usual_scales(self.model, self.decoupling)
 
     def law_velocities(self, v: Vector) -> Array:
         """Pick from all velocities of the robot those that the law takes.
@@ -490,8 +523,8 @@ class LawCore(EvaluatedMethods, ABC):
             Acceleration residual: the part of the commanded output acceleration that is not
             achieved because of damping or torque limits, shape (size,).
         scale : float or casadi.SX
-            Scale factor of torque limits: 1 where they are not active, 0 where they are not
-            feasible in the direction of the command, whatever its size.
+            Share of the commanded output acceleration that limits leave, in its direction: 1 where
+            none is active, 0 where they leave none of it.
         rate : numpy.ndarray or casadi.SX
             Rate of z, shape (nz,).
         """

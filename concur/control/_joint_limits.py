@@ -10,7 +10,7 @@ import numpy as np
 
 from concur.control._core import LawCore
 from concur.control._feasibility import Feasibility
-from concur.control._law import law_function
+from concur.control._limited import law_function
 from concur.outputs.references import Reference
 from concur.reduction import AuditRow, AuditStatus
 from concur.results import Row

@@ -22,9 +22,8 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Array, Vector, constant
-from concur.control._allocation import SOLVER, allocation
 from concur.control._core import OUTPUTS, LawCore
-from concur.control._sharing import minus_inverse, share, unfelt
+from concur.control._sharing import minus_inverse, share
 from concur.control._tracking import command
 from concur.outputs import output_motion
 from concur.reduction import UNDETERMINED, ReducedModel
@@ -35,6 +34,9 @@ from concur.robot import (
     side_of_factor,
     solve_positive_definite,
 )
+
+SMALL = 1e-3
+"""Share of the zone of damping that keeps the rows of outputs apart from the rule's motion."""
 
 MANY = 10
 """Shape velocities beyond which articulated bodies are shorter than a mass matrix's factor."""
@@ -52,9 +54,9 @@ class ShapeCommand(NamedTuple):
     shape_acceleration : casadi.SX
         sdot that makes it, shape (ns,).
     pivot : casadi.SX
-        Smallest pivot met, or a lower bound of the margin, a number without unit.
-    metric : casadi.SX
-        Metric in which sdot was chosen, shape (ns, ns).
+        Smallest pivot met, or a lower bound of the margin, a number without unit; 1 with damping.
+    usual : casadi.SX
+        The same in the scales of damping, in which it is 1 in a usual configuration.
     missed : casadi.SX
         Part of the residual that damping does not achieve, shape (size,): exactly zero where
         nothing is damped.
@@ -69,16 +71,25 @@ class ShapeCommand(NamedTuple):
     residual: Array
     shape_acceleration: Array
     pivot: Array
-    metric: Array
+    usual: Array
     missed: Array
     side: Array
     error: Array
 
 
 def shape_command(
-    servo: LawCore, q: Vector, v: Vector, inputs: Mapping[str, Array]
+    servo: LawCore,
+    q: Vector,
+    v: Vector,
+    inputs: Mapping[str, Array],
+    threshold: float | None,
+    margin: Array | None = None,
 ) -> ShapeCommand:
-    """Linearize: the shape acceleration for all velocities v (nv,) and the other inputs by name."""
+    """Linearize: the shape acceleration for all velocities v (nv,) and the other inputs by name.
+
+    Below a threshold of the margin the equation is solved with damping. The margin is a bound of
+    the decoupling margin that is known already; default: it is computed here.
+    """
     model = servo.model
     seen = output_motion(model.system, servo.outputs, q, v, base_axes=True)
     poses = zip((output.lie for output in servo.outputs), seen.poses, strict=True)
@@ -86,45 +97,97 @@ def shape_command(
     jacobian = seen.jacobian
     residual = seen.turned(commanded - seen.acceleration) - jacobian @ model.velocity_drift(q, v)
     decoupling = jacobian @ model.lift(q)[0]
-    regularity = servo.model.regularity(q)
-    rows = constant(servo.scales[0])
-    mass, missed = model.mass_matrix(q), ca.SX(servo.size, 1)
-    if servo.redundancy is None and servo.damping_threshold is None:
+    if servo.redundancy is None and threshold is None:
         # The lift's poles turn this sign too.
         solution, least, side = solve_scaled(decoupling, residual, *servo.scales)
         decoupling, residual = seen.unturned(decoupling), seen.unturned(residual)
-        pivot = ca.fmin(least, regularity)
-        return ShapeCommand(decoupling, residual, solution, pivot, mass, missed, side, error)
+        missed, usual = ca.SX(servo.size, 1), least
+        if servo.usual is not None:
+            # A damped law may pass singular configurations of its outputs.
+            usual, side = (
+                solve_scaled(decoupling, missed, servo.usual, servo.scales[1])[1],
+                model.side(q),
+            )
+        return ShapeCommand(decoupling, residual, solution, least, usual, missed, side, error)
 
     # Squares of the matrix are graded along the outputs' axes, where light wrists turn: there
     # elimination loses nothing.
     decoupling, residual = seen.unturned(decoupling), seen.unturned(residual)
-    metric, pull = mass, ca.SX(servo.ns, 1)
+    mass = metric = model.mass_matrix(q)
+    pull, s = ca.SX(servo.ns, 1), v[list(model.shape), :]
     if servo.redundancy is not None:
         metric, pull = servo.redundancy.aim(model, q, v)
+    rows = servo.scales[0] if threshold is None or servo.usual is None else servo.usual
+    share = None if servo.usual is None else ca.diag(constant(servo.usual / rows))
+    rows = constant(rows)
     scaled = ca.diag(rows) @ decoupling
     own, pushed = _mobility(servo, q, mass, scaled)
-    pivot = least_root(own)
-    square = own
+    pivot, square = least_root(own), own
+    usual = pivot if share is None else least_root(share @ own @ share)
     if not _by_energy(servo):
         spread = solve_positive_definite(metric, scaled.T)
         square, pushed = scaled @ spread, spread.__matmul__
-    right = rows * (residual - decoupling @ pull)
-    if servo.damping_threshold is None:
-        solved = solve_positive_definite(square, right)
+    missed, side, identity = ca.SX(servo.size, 1), model.side(q), ca.SX.eye(servo.size)
+    if threshold is None:
+        solved = solve_positive_definite(square, rows * (residual - decoupling @ pull))
     else:
-        # In the rule's metric the zone's edge is where it is in the kinetic energy's.
+        # Directions far above the threshold are hardly damped: those of a singular value sigma by
+        # the share (1 + (sigma / threshold)^4)^-2. In the rule's metric the zone's edge is
+        # where it is in the kinetic energy's.
+        near = own / threshold**2
+        square_of = ca.triu2symm(ca.triu(identity + near @ near))
+        inner = solve_positive_definite(square_of, identity)
+        gate = ca.fmax(0.0, 1 - ((usual if margin is None else margin) / threshold) ** 2) ** 2
         unit = ca.trace(square) / ca.trace(own)
-        damping = unit * ca.fmax(0.0, servo.damping_threshold**2 - pivot**2)
-        solved = solve_positive_definite(square + damping * ca.SX.eye(servo.size), right)
-        missed, pivot = damping * solved / rows, ca.SX(1)
+        damping = 4 * gate * threshold**2 * unit * (inner @ inner)
+        # There the motion comes to rest, beside the rule's pull.
+        resting = -servo.damping_rate * s
+        if servo.redundancy is None:
+            pull = resting
+        else:
+            regular = square + SMALL * threshold**2 * unit * identity
+            pull += pushed(solve_positive_definite(regular, scaled @ (resting - pull)))
+        damped = ca.triu2symm(ca.triu(square + damping))
+        solved = solve_positive_definite(damped, rows * (residual - decoupling @ pull))
+        missed, pivot = damping @ solved / rows, ca.SX(1)
     solution = pull + pushed(solved)
-    pivot = ca.fmin(pivot, regularity)
-    side = model.side(q)
-    return ShapeCommand(decoupling, residual, solution, pivot, metric, missed, side, error)
+    return ShapeCommand(decoupling, residual, solution, pivot, usual, missed, side, error)
 
 
-def _integral_rate(servo: LawCore, error: Array, missed: Array) -> Array:
+class LawParts(NamedTuple):
+    """The law without limits: results by name, and what limits need of it.
+
+    Parameters
+    ----------
+    results : dict of str to casadi.SX
+        Those in `OUTPUTS`.
+    shape_acceleration : casadi.SX
+        sdot, shape (ns,).
+    margins : casadi.SX
+        Bounds of the margin: of the outputs, the same in the scales of damping, and that of wheels
+        and controls, shape (3,).
+    """
+
+    results: dict[str, Any]
+    shape_acceleration: Array
+    margins: Array
+
+
+def law_parts(servo: LawCore, inputs: Mapping[str, Array], threshold: float | None) -> LawParts:
+    """The law without limits, from symbols by name; damped below a threshold of the margin."""
+    q, v, model = inputs["q"], all_velocities(servo, inputs), servo.model
+    found = shape_command(servo, q, v, inputs, threshold)
+    forces = model.shape_forces(q, v, found.shape_acceleration)
+    torques, leverage, side = controls(model, q, forces, servo.torque_weights)
+    others = ca.fmin(model.regularity(q), leverage)
+    results = {"u": torques, "pivot": ca.fmin(found.pivot, others), "missed": found.missed}
+    results |= {"scale": 1, "side": found.side * side, "active": ca.SX(0, 1)}
+    rate = integral_rate(servo, found.error, found.missed) if servo.nz else ca.SX(0, 1)
+    margins = ca.vertcat(found.pivot, found.usual, others)
+    return LawParts(results | {"zdot": rate}, found.shape_acceleration, margins)
+
+
+def integral_rate(servo: LawCore, error: Array, missed: Array) -> Array:
     """Rate of the integral: the pose error, with conditional integration against windup.
 
     Where limits or damping leave out a part of the commanded acceleration of an output along its
@@ -134,45 +197,12 @@ def _integral_rate(servo: LawCore, error: Array, missed: Array) -> Array:
     if servo.torque_limits is None and servo.damping_threshold is None:
         return error
     ends = np.cumsum([0, *(output.dim for output in servo.outputs)]).tolist()
-    weighted = ca.vertsplit(constant(servo.scales[0] ** 2) * missed, ends)
+    weighted = ca.vertsplit(ca.DM(servo.scales[0] ** 2) * missed, ends)
     parts = [
         ca.if_else(ca.dot(lost, away) > 0.0, 0.0, away)
         for lost, away in zip(weighted, ca.vertsplit(error, ends), strict=True)
     ]
     return ca.vertcat(*parts)
-
-
-def law_function(servo: LawCore, solver: str = SOLVER, limited: bool = True) -> ca.Function:
-    """The law that linearizes, as `TrackingLaw.graph` has it.
-
-    Parameters
-    ----------
-    servo : LawCore
-        Model, outputs, gains and options.
-    solver : str
-        As of `TrackingLaw.graph`.
-    limited : bool
-        Whether it keeps torque limits, by a quadratic program that follows the law.
-
-    Returns
-    -------
-    casadi.Function
-        The law.
-    """
-    inputs = {name: ca.SX.sym(name, size) for name, size in servo.inputs.items()}
-    q, v, model = inputs["q"], all_velocities(servo, inputs), servo.model
-    found = shape_command(servo, q, v, inputs)
-    limited = limited and servo.torque_limits is not None
-    forces = model.shape_forces(q, v, ca.SX(servo.ns, 1) if limited else found.shape_acceleration)
-    if limited:
-        forces = ca.horzcat(model.mass_matrix(q), forces)
-    torques, leverage, side = controls(model, q, forces, servo.torque_weights)
-    pivot, side = ca.fmin(found.pivot, leverage), found.side * side
-    if limited:
-        return _limited(servo, solver, inputs, found, torques, pivot, side)
-    results = {"u": torques, "pivot": pivot, "missed": found.missed, "scale": 1, "side": side}
-    rate = _integral_rate(servo, found.error, found.missed) if servo.nz else ca.SX(0, 1)
-    return law_graph(inputs, results | {"zdot": rate})
 
 
 def all_velocities(law: LawCore, given: Mapping[str, Vector]) -> Vector:
@@ -188,65 +218,6 @@ def law_graph(inputs: Mapping[str, Array], results: Mapping[str, Any]) -> ca.Fun
     dense = [ca.densify(kind(results[name])) for name in OUTPUTS]
     options = {"cse": True} if kind is ca.SX else {}
     return ca.Function("law", [*inputs.values()], dense, [*inputs], OUTPUTS, options)
-
-
-def _limited(
-    servo: LawCore,
-    solver: str,
-    inputs: dict[str, Array],
-    found: ShapeCommand,
-    torques: Array,
-    pivot: Array,
-    side: Array,
-) -> ca.Function:
-    """The law followed by a quadratic program; torques are [map, offset] of shape accelerations."""
-    ns = servo.ns
-    # The program does not restore what damping removes.
-    parts = [found.decoupling, found.residual - found.missed, found.shape_acceleration]
-    parts += [torques[:, :ns], torques[:, ns], found.metric]
-    if servo.nu > ns:
-        parts = _with_sharing(servo, inputs["q"], parts)
-    parts = [*map(ca.densify, [*parts, found.residual, pivot, side, found.error])]
-    linear = ca.Function("linearization", [*inputs.values()], parts, {"cse": True})
-    symbols = {name: ca.MX.sym(name, symbol.shape[0]) for name, symbol in inputs.items()}
-    *given, residual, pivot, side, error = linear(*symbols.values())
-    bounds = map(ca.DM, np.asarray(servo.torque_limits).T)
-    solve = allocation(servo.size, servo.nu, solver)
-    sdot, u, scale, lost, active, status = solve(*given, ca.DM(servo.scales[0]), *bounds)
-    # Where no limit is active the residual is that of damping, to the last bit.
-    missed = residual - ca.if_else(active > 0, given[0] @ sdot, given[1])
-    # Where the command loses its direction the scale factor is zero; a failed program counts as
-    # singular: no torque is returned.
-    scale = ca.if_else(ca.norm_inf(lost) > 0, 0.0, scale)
-    pivot = ca.if_else(status > 0, pivot, 0.0)
-    results = {"u": u, "pivot": pivot, "missed": missed, "scale": scale, "side": side}
-    results["zdot"] = ca.MX(0, 1)
-    if servo.nz:
-        x, short = ca.SX.sym("x", servo.size), ca.SX.sym("short", servo.size)
-        rate = ca.Function("rate", [x, short], [ca.densify(_integral_rate(servo, x, short))])
-        results["zdot"] = rate(error, missed)
-    return law_graph(symbols, results)
-
-
-def _with_sharing(servo: LawCore, q: Vector, parts: list[Array]) -> list[Array]:
-    """Add the controls that make no force on the shape to the unknowns of the program.
-
-    They count as shape accelerations that move no output, zero in the nominal one. Their metric is
-    that of the weights, in the unit in which the law's own torques count as their acceleration.
-    """
-    decoupling, met, sdot, torque_map, offset, metric = parts
-    others = unfelt(servo.model.input_matrix(q), servo.torque_weights)
-    k = servo.nu - servo.ns
-    weights = np.ones(servo.nu) if servo.torque_weights is None else servo.torque_weights
-    effort = ca.sum1(constant(weights) * ca.sum2(torque_map**2))
-    return [
-        ca.horzcat(decoupling, ca.SX(servo.size, k)),
-        met,
-        ca.vertcat(sdot, ca.SX(k, 1)),
-        ca.horzcat(torque_map, others),
-        offset,
-        ca.diagcat(metric, ca.trace(metric) / effort * ca.SX.eye(k)),
-    ]
 
 
 def side(servo: LawCore, q: Vector) -> Array:

@@ -96,11 +96,25 @@ def mobility_scales(model: ReducedModel, decoupling: Callable[[np.ndarray], Arra
     Square root of the inertia that a force along the coordinate meets: the median of random
     configurations of 1 / (J H Mhat^-1 H^T J^T).
     """
+    found = _mobilities(model, decoupling)
+    moved = np.median(np.diagonal(found, axis1=1, axis2=2), axis=0)
+    return 1.0 / np.sqrt(np.where(moved > 0.0, moved, 1.0))
+
+
+def usual_scales(model: ReducedModel, decoupling: Callable[[np.ndarray], Array]) -> np.ndarray:
+    """Factors of the rows with which random configurations have the median margin 1, (size,)."""
+    rows, found = mobility_scales(model, decoupling), _mobilities(model, decoupling)
+    least = np.linalg.eigvalsh(rows[:, None] * found * rows)[:, 0]
+    return np.asarray(rows / np.sqrt(max(float(np.median(least)), 1e-12)))
+
+
+def _mobilities(model: ReducedModel, decoupling: Callable[[np.ndarray], Array]) -> np.ndarray:
+    """Accelerations of the outputs by forces along them, at random configurations (k, n, n)."""
     rng, found = np.random.default_rng(12), list[np.ndarray]()
     for _ in range(SAMPLES):
         q = model.system.random(rng)
         rows, mass = np.asarray(decoupling(q)), np.asarray(model.mass_matrix(q))
         if np.isfinite(rows).all() and np.isfinite(mass).all():
-            found.append(np.einsum("ij,ji->i", rows, np.linalg.solve(mass, rows.T)))
-    moved = np.median(found, axis=0) if found else np.ones(0)
-    return 1.0 / np.sqrt(np.where(moved > 0.0, moved, 1.0))
+            found.append(rows @ np.linalg.solve(mass, rows.T))
+    size = len(np.asarray(decoupling(model.system.neutral())))
+    return np.array(found or [np.eye(size)])

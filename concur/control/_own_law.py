@@ -134,12 +134,13 @@ class OwnLaw(TrackingLaw):
     def flat(self, sample: ReferenceSample | None) -> tuple[Array, Array, Array]:
         return super().flat(NOTHING if sample is None else sample)
 
-    def _build(self, solver: str) -> ca.Function:
+    def _build(self) -> ca.Function:
         inputs = {name: self.symbols.sym(name, size) for name, size in self.inputs.items()}
         given = inputs | {"v": inputs["s"]}
         found = self.own.call({name: given[name] for name in self.own.name_in()})
         usual = {"pivot": found.get("margin_bound", 1), "missed": np.zeros((self.size, 1))}
         usual |= {"scale": 1, "side": 1, "zdot": self.symbols(0, 1)}
+        usual |= {"active": self.at_torque_limits(found["u"])}
         return law_graph(inputs, usual | found)
 
 

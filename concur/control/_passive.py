@@ -227,7 +227,7 @@ class PassiveServo(TrackingLaw):
     def symbols(self) -> Any:
         return ca.SX
 
-    def _build(self, solver: str) -> ca.Function:
+    def _build(self) -> ca.Function:
         inputs = {name: ca.SX.sym(name, size) for name, size in self.inputs.items()}
         q, v = inputs["q"], all_velocities(self, inputs)
         found = self._following(q, v, inputs["pose"], inputs["twist"], inputs["acceleration"])
@@ -244,6 +244,7 @@ class PassiveServo(TrackingLaw):
             u, learnt = kept, ca.if_else(ca.sumsqr(u - kept) > 0.0, 0.0, learnt)
         results = {"u": u, "pivot": ca.fmin(found.pivot, leverage), "side": found.side * side}
         results |= {"missed": ca.SX(self.size, 1), "scale": 1, "zdot": learnt}
+        results["active"] = self.at_torque_limits(u)
         return law_graph(inputs, results)
 
     def _adapted(self, q: Vector, v: Vector, found: _Following, z: Array) -> tuple[Array, Array]:

@@ -7,21 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import casadi as ca
 
-from concur.control._law import law_function
+from concur.control._constraints import Constraints
+from concur.control._limited import law_function, limit_names
 from concur.control._loop import loop_response
-from concur.control._reading import matching_outputs, positive, read_gain
+from concur.control._reading import matching_outputs, positive, read_each, read_gain
 from concur.control._redundancy import Redundancy
 from concur.control._tracking_law import TrackingLaw
-from concur.errors import OutputError
+from concur.errors import OutputError, shown
 from concur.results import show
 from concur.tables import INTERNAL
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+ZONE = 0.4
+"""Threshold of the damping of a servo with constraints, by default."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,14 +51,15 @@ class Servo(TrackingLaw):
         Rule for the internal motion when there are more shape velocities than output coordinates.
         Default: least acceleration energy, coming to rest.
     damping_threshold : float, optional
-        Margin, without unit, below which the equation is solved with damping instead of being
-        refused; `acceleration_residual` is the rest. Default: refused below
-        `singular_margin`.
+        Share of the usual decoupling margin, the median of random configurations, below which
+        directions that the outputs are about to lose are damped instead of refused;
+        `acceleration_residual` is the rest. Default: refused below `singular_margin`; with
+        `constraints` 0.4.
     torque_limits : float, sequence or mapping, optional
         Limits of the controls, N and N m: a number, one per control, or pairs of lower and
-        upper limit; also by name of the control. The commanded acceleration is scaled down, in
-        its direction, to what they allow; where no scale is feasible, as when they cannot hold
-        the robot's weight, the output acceleration is the nearest one. Default: none.
+        upper limit; also by name of the control; True: those of the robot. Where they are active
+        the law takes the nearest shape acceleration within them. Default: none; with `constraints`
+        those of the robot.
     use_measured_velocity : bool
         Whether the law takes all measured velocities of the robot v, shape (nv,), in place of
         the shape velocities s: the momentum then is the one measured, not the model's.
@@ -76,6 +83,9 @@ class Servo(TrackingLaw):
         coordinate, shape (nz,). A tick holds z there, and rejects a larger one as bad input.
         Default: what commands the acceleration that the stiffness commands at an error of 100 times
         the robot's size, or 100 rad.
+    constraints : Constraints, optional
+        Limits that the law keeps beside those of its torques: positions, speeds and accelerations
+        of the joints. Default: none.
 
     Raises
     ------
@@ -97,6 +107,7 @@ class Servo(TrackingLaw):
     """
 
     inertia: Annotated[Any, INTERNAL] = None
+    constraints: Constraints | None = None  # type: ignore[misc]
     _cures: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("stiffness", "damping", "integral", "inertia", "gains"),
         "Gains stand beside each output: [[outputs]], stiffness = 4.0, damping = 4.0.",
@@ -134,11 +145,32 @@ class Servo(TrackingLaw):
         else:
             rule = (rule or Redundancy()).checked(f"{where}, `redundancy`", self.model)
             object.__setattr__(self, "redundancy", rule)
+        if self.constraints is not None:
+            self._check_constraints(where)
         if self.damping_threshold is not None:
             cure = "A quarter of `servo.margin` at a good configuration is usual."
             place = f"{where}, `damping_threshold`"
             zone = positive(place, self.damping_threshold, "a margin above zero", cure)
             object.__setattr__(self, "damping_threshold", zone)
+
+    def _check_constraints(self, where: str) -> None:
+        """Check names, and take what constraints presuppose: limits of torques, and damping."""
+        given = self.constraints
+        if not isinstance(given, Constraints):
+            raise OutputError(
+                f"{where}, `constraints`",
+                expected="Constraints",
+                came=f"{type(given).__name__} {given!r:.40}",
+                cure="Write for example Constraints(speeds=False).",
+            )
+        for name, kind, known in (
+            ("accelerations", "freedom", self.model.system.freedom_names),
+            ("weights", "output", tuple(output.name for output in self.outputs)),
+        ):
+            if getattr(given, name) is not None:
+                read_each(f"{where}, `constraints.{name}`", getattr(given, name), known, kind)
+        if self.damping_threshold is None:
+            object.__setattr__(self, "damping_threshold", ZONE)
 
     def __str__(self) -> str:
         gains = {
@@ -150,8 +182,8 @@ class Servo(TrackingLaw):
             lines.append(f"internal motion: {self.redundancy}")
         if self.damping_threshold is not None:
             lines.append(f"damped below a margin of {self.damping_threshold:g}")
-        if self.torque_limits is not None:
-            lines.append("torques limited")
+        if self.limit_names:
+            lines.append(f"keeps limits: {shown(', '.join(self.limit_names), 100)}")
         if self.nu > self.ns:
             weighted = "weighted" if self.torque_weights is not None else "least"
             lines.append(f"torques shared among {self.nu} controls, {weighted}")
@@ -159,8 +191,13 @@ class Servo(TrackingLaw):
             lines.append("takes measured velocities")
         return "\n".join(lines)
 
-    def _build(self, solver: str) -> ca.Function:
-        return law_function(self, solver)
+    def _build(self) -> ca.Function:
+        return law_function(self)
+
+    @cached_property
+    def limit_names(self) -> tuple[str, ...]:
+        """Names of the limits that the law keeps, in the order of its result `active`."""
+        return () if self.torque_limits is None else limit_names(self)
 
     def plot_loop(self, duration: float | None = None) -> tuple[Figure, Figure]:
         """Draw the linearised loop: how errors settle, and what margins there are.

@@ -69,8 +69,10 @@ class TickBuffers:
         Output: acceleration residual, the part of the commanded output acceleration that is not
         achieved because of damping or torque limits, shape (size,).
     scale : numpy.ndarray
-        Output: scale factor of torque limits, shape (1,); 1: not active,
-        0: no room in its direction.
+        Output: share of the commanded output acceleration that limits leave, shape (1,); 1 where
+        none is active.
+    active : numpy.ndarray
+        Output: 1 for each of the law's `limit_names` that is active, else 0, shape (limits,).
     status : numpy.ndarray
         Output: a `TickStatus` as a number, shape (1,).
     period : numpy.ndarray
@@ -94,6 +96,7 @@ class TickBuffers:
     margin_bound: np.ndarray
     acceleration_residual: np.ndarray
     scale: np.ndarray
+    active: np.ndarray
     status: np.ndarray
     period: np.ndarray = field(default_factory=lambda: np.empty(0))
     state: np.ndarray = field(default_factory=lambda: np.empty(0))
@@ -138,7 +141,7 @@ class BufferedLaw(OneThread):
             else made.functions[0]
         )
         shapes = [function.size_out(i) for i in range(function.n_out())]
-        can_fail = servo.symbols is ca.MX if made is None else made.solver
+        can_fail = servo.symbols is ca.MX and made is None
         evaluator = Evaluator(function, shapes, where, can_fail=can_fail, kept=True)
         if made is None:
             seconds = time.perf_counter() - start

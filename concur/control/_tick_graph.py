@@ -10,7 +10,6 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import LARGEST, Array, normalised
-from concur.control._allocation import SOLVER
 from concur.control._core import LawCore
 from concur.control._singularity import answer_scale
 from concur.outputs.references import LARGEST as LATEST
@@ -18,7 +17,7 @@ from concur.outputs.references import LARGEST as LATEST
 SAMPLE = ("pose", "twist", "acceleration")
 """Parts of a flat reference."""
 
-RESULTS = ("u", "pivot", "missed", "scale", "status")
+RESULTS = ("u", "pivot", "missed", "scale", "active", "status")
 """Results of a tick's graph, in order."""
 
 KEPT = 2
@@ -56,7 +55,6 @@ class TickStatus(IntEnum):
 
 def tick_function(
     servo: LawCore,
-    solver: str = SOLVER,
     watched: bool = False,
     reference: ca.Function | None = None,
     shown: bool = False,
@@ -70,8 +68,6 @@ def tick_function(
     ----------
     servo : LawCore
         The law.
-    solver : str
-        As for `TrackingLaw.graph`.
     watched : bool
         Whether it compares itself with the tick before: the last input `before` (2,) is the last
         output `after` of that one, zero at the first.
@@ -87,11 +83,11 @@ def tick_function(
         Inputs q (nq,), s (nw,), those in `sampled`, momentum (6,) where the law
         `takes_momentum`, and of a law with a state the period; its state z (nz,) is the last part
         of `before` and `after`, which it has without `watched` too. Outputs u (nu,), zero unless
-        the status is; pivot, missed (size,), scale, and status, a `TickStatus` as a number. Over
-        SX; over MX with torque limits, which have a quadratic program inside, and if the reference
-        has tables.
+        the status is; pivot, missed (size,), scale, active (limits,) of a law with limits, and
+        status, a `TickStatus` as a number. Over SX; over MX with limits, which have a quadratic
+        program inside, and if the reference has tables.
     """
-    law = servo.graph(solver)
+    law = servo.graph()
     scalar = law.is_a("SXFunction") and (reference is None or reference.is_a("SXFunction"))
     kind = ca.SX if scalar else ca.MX
     sizes = servo.inputs | ({"period": 1} if servo.nz else {})
@@ -116,6 +112,8 @@ def tick_function(
     found |= {"period": given["period"]} if servo.nz else {}
     results = dict(zip((*RESULTS, "after"), _checked(servo, watched, found), strict=True))
     after = results.pop("after")
+    if not servo.limit_names:
+        del results["active"]
     results |= sample if shown else {}
     if known + servo.nz:
         given["before"], results["after"] = before, after
@@ -184,7 +182,14 @@ def _checked(servo: LawCore, watched: bool, given: Mapping[str, Array]) -> list[
     if servo.nz:
         moved = ca.fmin(ca.fmax(z + found["period"] * found["zdot"], -most), most)
         after.append(ca.if_else(sound, moved, z))
-    results = [ca.if_else(sound, u, 0.0), pivot, found["missed"], found["scale"], status]
+    results = [
+        ca.if_else(sound, u, 0.0),
+        pivot,
+        found["missed"],
+        found["scale"],
+        found["active"],
+        status,
+    ]
     results.append(ca.vertcat(*after))
     checks = ca.Function("checks", [*found.values()], results)
     return list(checks.call([*given.values()]))

@@ -97,7 +97,7 @@ class TrackingLaw(LawCore):
     redundancy : Redundancy, optional
         Rule for the internal motion where there are more shape velocities than output coordinates.
     damping_threshold : float, optional
-        Margin below which the equation is solved with damping.
+        Share of the usual margin below which the equation is solved with damping.
     torque_limits : numpy.ndarray, optional
         Lower and upper limit of each control, shape (nu, 2), N and N m.
     use_measured_velocity : bool
@@ -157,6 +157,10 @@ class TrackingLaw(LawCore):
             )
         self._keep_sizes(nz)
         names = self.model.control_names
+        if self.torque_limits is True or (self.torque_limits is None and self.constraints):
+            # Those of the robot; a system without bodies has none.
+            own = getattr(self.model.system, "control_limits", np.full(self.nu, np.inf))
+            object.__setattr__(self, "torque_limits", own)
         if self.torque_limits is not None:
             limits = read_limits(f"{where}, `torque_limits`", self.torque_limits, names)
             object.__setattr__(self, "torque_limits", limits)

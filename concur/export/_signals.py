@@ -305,10 +305,14 @@ def _results(law: TrackingLaw) -> Iterator[Signal]:
     yield Signal(
         "scale",
         "output",
-        "scale factor of torque limits on the commanded acceleration; 1 where they are not active",
+        "share of the commanded output acceleration that limits leave; 1 where none is active",
         (Entry("scale"),),
         scalar=True,
     )
+    if law.limit_names:
+        meaning = "1 for each limit that is active, else 0"
+        entries = tuple(Entry(name) for name in law.limit_names)
+        yield Signal("active", "output", meaning, entries)
     codes = "; ".join(f"{int(code)}: {status_meaning(law, code)}" for code in TickStatus)
     meaning = f"unless zero, the controls are zero. {codes}"
     yield Signal("status", "output", meaning, scalar=True, integer=True)
@@ -355,7 +359,7 @@ def _frame(output: Output) -> str:
 def exported_tick(servo: TrackingLaw, reference: Reference | None = None) -> ca.Function:
     """The tick of a law for an export, alone or with a reference inside."""
     if reference is None:
-        return _without_empty(tick_function(servo, "hole", watched=True))
+        return _without_empty(tick_function(servo, watched=True))
     graph = reference.graph()
     if graph is None:
         raise ConcurError(
@@ -364,7 +368,7 @@ def exported_tick(servo: TrackingLaw, reference: Reference | None = None) -> ca.
             came="one with a custom Python function",
             cure="Make it of the functions in `references`, or export the law without a reference.",
         )
-    return tick_function(servo, "hole", watched=True, reference=graph)
+    return tick_function(servo, watched=True, reference=graph)
 
 
 def _without_empty(tick: ca.Function) -> ca.Function:

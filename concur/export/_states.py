@@ -99,7 +99,8 @@ class ReplayStates:
             given = given.astype(np.float32).astype(float)
         parts = np.split(given, np.cumsum([part.size for part in state.values()])[:-1])
         codes, buffers = self._codes, self._tick.buffers
-        results = buffers.u, buffers.margin_bound, buffers.acceleration_residual, buffers.scale
+        names = ("u", "margin_bound", "acceleration_residual", "scale", "active")
+        results = [getattr(buffers, name) for name in names]
         nothing = np.zeros(sum(part.size for part in results))
         if not np.isfinite(given).all():
             return ReplayState(what, given, nothing, codes["BAD_INPUT"])

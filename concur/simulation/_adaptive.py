@@ -139,9 +139,9 @@ class AdaptiveSteps:
         step = min(int(np.searchsorted(self._grid.ends, x[-1])), len(begin) - 1)
         demand = partial(self._demand, (begin[step], end[step]))
         self._slope(demand(x[-1]), x[self._places] * self._units, p)
-        u, _, missed, scale = (view[:, 0].copy() for view in self._rates.outputs[U : U + 4])
+        u, _, *others = (view[:, 0].copy() for view in self._rates.outputs[U : U + 5])
         after, *ends = self._moved(x, p, demand)
-        return after, u, np.concatenate([[0.0], missed, scale, *ends])
+        return after, u, np.concatenate([[0.0], *others, *ends])
 
     def _demand(self, sides: tuple[float, float], t: float) -> np.ndarray:
         """Inputs `sampled` of the law, on one side of the knots at the ends of a step."""

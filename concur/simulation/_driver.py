@@ -246,9 +246,11 @@ class _Loop:
         if not program.ideal:
             return found | {"u": trace.u[held], "z": state(x, "law")[:, KEPT:]}
         ticked = held if program.steps_per_tick else places
-        y, size = trace.y[ticked], law.size
-        found |= {"acceleration_residual": y[:, 1 : size + 1], "scale": y[:, size + 1]}
-        ends = trace.of_steps if program.steps_per_tick else trace.y[:, size + 2 :]
+        sizes = np.cumsum([1, law.size, 1, len(law.limit_names)])
+        parts = np.split(trace.y[ticked], sizes, axis=1)[1:4]
+        found |= zip(("acceleration_residual", "scale", "active"), parts, strict=True)
+        found["scale"] = found["scale"][:, 0]
+        ends = trace.of_steps if program.steps_per_tick else trace.y[:, sizes[-1] :]
         none = np.full((1, ends.shape[1] // 2), np.nan)
         for name, part, over in zip(
             ("low", "high"), np.hsplit(ends, 2), (np.fmin, np.fmax), strict=True

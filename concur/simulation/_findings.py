@@ -18,8 +18,8 @@ SETTLED = 0.02
 UNJUDGED = Tolerances(math.inf, math.inf, math.inf, math.inf, -math.inf, math.inf)
 """Tolerances that are kept by every run: their rows have no limits."""
 
-FULL = 1.0 - 1e-6
-"""Scale of the demand from which on it counts as given in full."""
+SHOWN = 3
+"""Largest number of intervals that a finding lists."""
 
 
 def findings(run: RunData, tolerances: Tolerances | None) -> tuple[Row, ...]:
@@ -33,7 +33,7 @@ def findings(run: RunData, tolerances: Tolerances | None) -> tuple[Row, ...]:
     """
     if tolerances is None:
         tolerances = UNJUDGED
-    servo, limited = run.servo, _share_limited(run)
+    servo, limited = run.servo, float(run.active.any(axis=1).mean())
     damped = servo.damping_threshold is not None
     found = _error_findings(run, tolerances)
     if run.slip is not None:
@@ -46,12 +46,8 @@ def findings(run: RunData, tolerances: Tolerances | None) -> tuple[Row, ...]:
     balance = float(np.abs(run.energy_balance).max())
     found.append(Row.judged("energy balance", balance, unit="J", numerical=True))
     found += _joint_findings(run)
-    if servo.torque_limits is not None:
-        share = "share of the time in which torque limits were active"
-        found += [
-            Row("smallest scale of the demand within torque limits", float(run.scale.min())),
-            Row(share, 100 * limited, unit="%"),
-        ]
+    if servo.limit_names:
+        found += _limit_findings(run, limited)
     if damped:
         found += [
             Row.judged(
@@ -98,12 +94,12 @@ def _error_findings(run: RunData, tolerances: Tolerances) -> list[Row]:
         return found  # there are no ideal error dynamics
     # A held torque or another plant deviates by design: the number is then no failure.
     other, damped = run.felt_mismatch is not None, run.servo.damping_threshold is not None
-    limited = run.scale.min() < FULL
+    limited = bool(run.active.any())
     reasons = {
         "the torque is held": run.control_period is not None,
         "the plant differs from the servo's model": bool(run.plant_differences),
         "the momentum is not the one the servo assumes": other and not run.plant_differences,
-        "torque limits were active": limited,
+        "limits were active": limited,
         "the solution was damped": damped
         and not limited
         and np.abs(run.acceleration_residual).max() > 0.0,
@@ -201,11 +197,19 @@ def _slip_findings(run: RunData) -> list[Row]:
     return found
 
 
-def _share_limited(run: RunData) -> float:
-    """Share of the time in which some control was at its limit."""
-    limits = run.servo.torque_limits
-    if limits is None:
-        return 0.0
-    # Relative to the control: at a limit it has the limit's size, and limits can be infinite.
-    room = np.abs(run.u[:, :, None] - limits).min(axis=2)
-    return float(np.mean((room <= 1e-9 * np.abs(run.u)).any(axis=1)))
+def _limit_findings(run: RunData, limited: float) -> list[Row]:
+    """How much limits left of the command, how long, and from when to when each was active."""
+    found = [
+        Row("smallest share of the commanded acceleration within limits", float(run.scale.min())),
+        Row("share of the time in which limits were active", 100 * limited, unit="%"),
+    ]
+    for name, column in zip(run.servo.limit_names, run.active.T > 0.0, strict=True):
+        if not column.any():
+            continue
+        begun = np.flatnonzero(column & ~np.append(False, column[:-1]))
+        ended = np.flatnonzero(column & ~np.append(column[1:], False))
+        times = [f"{run.t[i]:.4g} s to {run.t[k]:.4g} s" for i, k in zip(begun, ended, strict=True)]
+        shown = ", ".join(times[:SHOWN]) + f" and {len(times) - SHOWN} more" * (len(times) > SHOWN)
+        note = f"from {shown}; certificates do not cover this time"
+        found.append(Row(f"limit active: {name}", 100 * float(column.mean()), unit="%", place=note))
+    return found

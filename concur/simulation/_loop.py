@@ -114,7 +114,7 @@ class Loop:
             ny, of_step = self.tick_signals, len(self.signals) - self.tick_signals
         else:
             ends = 2 * (plant.nq + plant.nv + law.nu)
-            ny, of_step = 2 + law.size, ends
+            ny, of_step = 2 + law.size + len(law.limit_names), ends
             if not self.steps_per_tick:
                 ny, of_step = ny + ends, 0
         return Sizes(self.nx, self.n_numbers, nr, self.noises, law.nu, ny, of_step)
@@ -177,14 +177,14 @@ class Loop:
         seen = q, law.law_velocities(v)
         period = self.steps_per_tick * self._h(p)
         found = self._law(seen, split(r, law.sampled), part["law"], period)
-        u, pivot, missed, scale, status, part["law"] = found
+        u, pivot, missed, scale, active, status, part["law"] = found
         part["time"] = r[-1]
         # Drives start with the first command as their torque.
         loaded = drives.loaded_function()(u, w)
         for name, start in zip(("torque", "spring"), loaded, strict=True):
             part[name] = ca.if_else(r[-1] <= 0.0, start, part[name])
         if self.ideal:
-            return part, u, [status, missed, scale]
+            return part, u, [status, missed, scale, active]
         rows = [status, *self._judged(part["q"], r[: law.pose_size, :]), u, part["q"], pivot]
         if plant.slip is None and plant.nf:
             rows.append(self._residual(part["q"], part["v"], own))
@@ -194,10 +194,10 @@ class Loop:
         """State after a step in which the law acts, its torque at the start, and signals."""
         demand, part["time"] = ca.reshape(r[:-1], -1, 3), r[-1]
         after, step = self._stepped(part, p, demand)
-        pivot, u, missed, scale, *ends = step.rows
+        pivot, u, *others = step.rows
         fine = pivot >= self.law.singular_margin
         status = ca.if_else(fine, float(TickStatus.OK), float(TickStatus.SINGULAR))
-        return after, u, [status, missed, scale, *ends]
+        return after, u, [status, *others]
 
     def _h(self, p: ca.MX) -> ca.MX | float:
         """The step, s."""
@@ -231,14 +231,19 @@ class Loop:
     def _law(
         self, seen: Any, sampled: list[ca.MX], memory: ca.MX, period: ca.MX | float
     ) -> list[ca.MX]:
-        """Results of the law's tick (u, pivot, missed, scale, status), and its memory."""
+        """Results of the law's tick (u, pivot, missed, scale, active, status), and its memory."""
         law = self.law
         others = [ca.MX(ca.DM(law.model.momentum))] if law.takes_momentum else []
         others += [ca.MX(period)] if law.nz else []
         # States stay below 1e6: the size of the answer, a sum of squares, is kept as its root.
         before = ca.vertcat(memory[0], memory[1] ** 2, memory[KEPT:, :])
-        *found, after = tick_function(law, watched=True).call([*seen, *sampled, *others, before])
-        return [*found, ca.vertcat(after[0], ca.sqrt(after[1]), after[KEPT:, :])]
+        tick = tick_function(law, watched=True)
+        results = tick.call([*seen, *sampled, *others, before])
+        found = {"active": ca.MX(0, 1)} | dict(zip(tick.name_out(), results, strict=True))
+        after = found["after"]
+        names = ("u", "pivot", "missed", "scale", "active", "status")
+        memory = ca.vertcat(after[0], ca.sqrt(after[1]), after[KEPT:, :])
+        return [*(found[name] for name in names), memory]
 
     def _judged(self, q: ca.MX, pose: ca.MX) -> list[ca.MX]:
         """Decoupling margin, and norms of the errors of outputs, m and rad apart."""

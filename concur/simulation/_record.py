@@ -43,12 +43,13 @@ class Recorder:
     def law(
         self, q: np.ndarray, v: np.ndarray, z: np.ndarray, reference: tuple[np.ndarray, ...]
     ) -> dict[str, np.ndarray]:
-        """Evaluate the law at samples, with its state (k, nz): its residual and scale."""
+        """Evaluate the law at samples, with its state (k, nz): its residual, scale and limits."""
         given = {"q": q, "s": self.servo.law_velocities(v), "z": z}
         given |= dict(zip(self.servo.sampled, reference, strict=True))
         found = self.servo.results({name: ca.DM(table.T) for name, table in given.items()})
-        missed, scale = (np.array(found[name]).T for name in ("missed", "scale"))
-        return {"acceleration_residual": missed, "scale": scale.ravel()}
+        names = ("missed", "scale", "active")
+        missed, scale, active = (np.array(found[name]).T for name in names)
+        return {"acceleration_residual": missed, "scale": scale.ravel(), "active": active}
 
     def rows(self, reference: Reference, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """All arrays of a run by name, from those that `recorded_run` takes."""
@@ -216,9 +217,9 @@ def recorded_run(
         Rows of the record by name, SI units: "t" (k,), equidistant times, "q" (k, nq), "v" (k, nv),
         "u" (k, nu), and "work" of the drives since the start (k,). If the law has a state, "z"
         (k, nz) before each tick; if wheels slip and loads are states of the plant, "load" (k, nl).
-        What is computed if it is missing: "margin" (k,), "acceleration_residual" (k, size) and
-        "scale" (k,) of the law. "low" and "high", the smallest and the largest (q, v, u) of each
-        step, are those of the rows by default.
+        What is computed if it is missing: "margin" (k,), "acceleration_residual" (k, size),
+        "scale" (k,) and "active" (k, limits) of the law. "low" and "high", the smallest and the
+        largest (q, v, u) of each step, are those of the rows by default.
     method : str
         Name of the integrator.
     seconds : float

@@ -102,8 +102,9 @@ class Run(RunData):
         Part of the commanded output acceleration that is not achieved because of damping or torque
         limits, shape (k, size).
     scale : numpy.ndarray
-        Scale factor of torque limits, shape (k,); 1: not active, 0: not feasible in the direction
-        of the command.
+        Share of the commanded output acceleration that limits leave, shape (k,); 1: none active.
+    active : numpy.ndarray
+        1 for each of the law's `limit_names` that is active, else 0, shape (k, limits).
     margin : numpy.ndarray
         Margin of the decoupling matrix, shape (k,).
     constraint_residual : numpy.ndarray
@@ -415,6 +416,7 @@ def run_columns(robot: Any, servo: TrackingLaw, slip: Slip | None) -> dict[str, 
         "lyapunov": [("lyapunov", squares if servo.linearizes else "J")],
         "acceleration_residual": [(name, f"{unit}/s^2") for name, unit in errors],
         "scale": [("scale", "1")],
+        "active": [(name, "1") for name in servo.limit_names],
         "margin": [("margin", "1")],
         "constraint_residual": [("constraint_residual", "m/s")],
         "energy": [("energy", "J")],

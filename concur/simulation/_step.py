@@ -134,9 +134,9 @@ def rate_function(plant: FullOrder, drives: Drives, law: TrackingLaw | None = No
     """Rates at an instant, in one graph that shares what law and plant have in common.
 
     From (q, v, z, spring, motor, load, command, active, share, p) to the rates of v, work, z,
-    springs, motors and loads, and behind them (u, pivot, missed, scale) of the law. The command is
-    the torque behind limit and lag; with a law, its inputs `sampled`, one behind the other. The
-    shares are those of dry friction.
+    springs, motors and loads, and behind them (u, pivot, missed, scale, active) of the law. The
+    command is the torque behind limit and lag; with a law, its inputs `sampled`, one behind the
+    other. The shares are those of dry friction.
     """
     kind = ca.SX if law is None else law.symbols
     sizes = {"q": plant.nq, "v": plant.nv, "z": 0 if law is None else law.nz}
@@ -145,7 +145,7 @@ def rate_function(plant: FullOrder, drives: Drives, law: TrackingLaw | None = No
     sizes |= {"active": drives.windows, "share": plant.nu}
     sizes["p"] = plant.n_numbers + drives.inputs
     x = {name: kind.sym(name, size) for name, size in sizes.items()}
-    torque, given, moving = x["command"], [kind(1), kind(0), kind(1)], [kind(0, 1)]
+    torque, given, moving = x["command"], [kind(1), kind(0), kind(1), kind(0, 1)], [kind(0, 1)]
     if law is not None:
         # Within a step of an integrator quaternions leave the unit sphere.
         unit, _ = normalised(x["q"], plant.quaternions)
@@ -153,7 +153,7 @@ def rate_function(plant: FullOrder, drives: Drives, law: TrackingLaw | None = No
         state = {"q": unit, "s": law.law_velocities(x["v"]), "z": x["z"]}
         found = law.results(state | demand)
         torque, moving = found["u"], [found["zdot"]]
-        given = [found[name] for name in ("pivot", "missed", "scale")]
+        given = [found[name] for name in ("pivot", "missed", "scale", "active")]
     names = ("q", "v", "spring", "motor", "load", "active", "share", "p")
     q, v, spring, motor, load, *others = (x[name] for name in names)
     moved = drives.rate_function(plant).call([q, v, spring, motor, load, torque, *others])
@@ -163,7 +163,7 @@ def rate_function(plant: FullOrder, drives: Drives, law: TrackingLaw | None = No
         list(x.values()),
         [ca.densify(part) for part in results],
         list(x),
-        [*(f"{name}_rate" for name in MOVING[1:]), "torque", "pivot", "missed", "scale"],
+        [*(f"{name}_rate" for name in MOVING[1:]), "torque", "pivot", "missed", "scale", "limited"],
         {"cse": kind is ca.SX},
     )
 
@@ -254,14 +254,14 @@ class Step:
 
     @property
     def rows(self) -> list[ca.MX]:
-        """Law at the start (pivot, torque, missed, scale), and ends of (q, v, u) of all stages.
+        """Law at the start, and ends of (q, v, u) of all stages.
 
-        The pivot is the smallest one of the step.
+        The law is (pivot, torque, missed, scale, active); the pivot is the smallest of the step.
         """
-        torque, _, missed, scale = self.laws[0]
+        torque, _, *others = self.laws[0]
         pivot = reduce(ca.fmin, [law[1] for law in self.laws], ca.MX(1))
         ends = (reduce(least, self.stages) for least in (ca.fmin, ca.fmax))
-        return [pivot, torque, missed, scale, *ends]
+        return [pivot, torque, *others, *ends]
 
 
 def plant_step(plant: FullOrder, drives: Drives, method: str) -> ca.Function:

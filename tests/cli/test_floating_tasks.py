@@ -45,7 +45,7 @@ def test_shipped_task_passes_with_its_numbers(tracked):
     assert found["relative drift of the momentum"]["value"] < 1e-8
     assert found["smallest margin of the decoupling matrix"]["value"] > 0.3
     if name == "servicer":
-        assert found["smallest scale of the demand within torque limits"]["value"] == 1.0
+        assert found["smallest share of the commanded acceleration within limits"]["value"] == 1.0
         peaks = [abs(f["value"]) for f in answer["rows"] if f["quantity"].startswith("peak")]
         assert max(peaks) == pytest.approx(12.8, abs=0.05)
 

@@ -84,7 +84,7 @@ def test_optimization_depends_on_the_length(
     monkeypatch.setattr(
         _compiler.Compiler, "run", lambda _, words, folder: commands.append(list(words))
     )
-    code = Sources(("",), ("f",), assignments, solver=False)
+    code = Sources(("",), ("f",), assignments)
     _compiler.Compiler(("cc",), "").build(code, tmp_path / "library.so")
     assert [word for word in commands[0] if word.startswith("-O")] == [level]
 

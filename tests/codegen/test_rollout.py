@@ -21,6 +21,7 @@ from concur.codegen import (
     _compiler,
     _lanes_c,
     _sources,
+    quadratic_program,
 )
 from concur.codegen._random import normal, philox, uniform
 from concur.codegen._rollout_data import KINDS, LARGEST_STATE
@@ -330,17 +331,15 @@ def test_a_status_below_one_and_lost_commands_stop(way: str) -> None:
     assert empty.values.shape == (0, 0)
 
 
-def limited(solver: str) -> ca.Function:
+def limited(solver: bool) -> ca.Function:
     """The tick of `graphs` with limited commands: by a quadratic program, or by fmin and fmax."""
     kind = ca.MX if solver else ca.SX
     inputs = [kind.sym(name, size) for name, size in zip("xprn", (3, 2, 1, 3), strict=True)]
     x, u, y = graphs()[0].call(inputs)
     if solver:
-        shapes = {"h": ca.Sparsity.dense(2, 2), "a": ca.Sparsity(0, 2)}
-        program = ca.conic("limits", solver, shapes, {"error_on_fail": False})
         # With weights on the diagonal the optimum is the clipped command.
         h = ca.DM([[2.0, 0.0], [0.0, 3.0]])
-        u = program(h=h, g=-h @ u, lbx=-0.5, ubx=0.5)["x"]
+        u += quadratic_program(2, 2)(h, np.eye(2), -0.5 - u, 0.5 - u, np.zeros(2))[0]
     else:
         u = ca.fmin(ca.fmax(u, -0.5), 0.5)
     return ca.Function("tick", inputs, [x, u, y])
@@ -351,10 +350,10 @@ def test_a_tick_with_a_quadratic_program(compiler: None) -> None:
     arrays, named = problem()
     named |= {"demands": every_demand(), "record": 3}
     step = graphs()[1]
-    loops = [Rollout(limited("daqp"), step, STEPS, 3, threads=threads) for threads in (1, 2)]
-    clipped = rolled(Rollout(limited(""), step, STEPS, 3), *arrays, **named)
+    loops = [Rollout(limited(True), step, STEPS, 3, threads=threads) for threads in (1, 2)]
+    clipped = rolled(Rollout(limited(False), step, STEPS, 3), *arrays, **named)
     assert (np.abs(clipped.record.u) == 0.5).mean() > 0.2
-    interpreted = Rollout(limited("daqp"), step, STEPS, 3, interpreted=True)
+    interpreted = Rollout(limited(True), step, STEPS, 3, interpreted=True)
     for loop in (*loops, interpreted):
         found = rolled(loop, *arrays, **named)
         assert_allclose(found.record.u, clipped.record.u, rtol=0.0, atol=1e-10)
@@ -368,7 +367,7 @@ def test_a_tick_with_a_quadratic_program(compiler: None) -> None:
     some, few = fit(arrays, named, slice(3, 4))
     assert_array_equal(rolled(loops[1], *some, **few).values, whole.values[3:4])
     x, p, u = (ca.MX.sym(name, size) for name, size in zip("xpu", (3, 2, 2), strict=True))
-    solving = ca.Function("step", [x, p, u], [x, limited("daqp")(x, p, 0.0, np.zeros(3))[1]])
+    solving = ca.Function("step", [x, p, u], [x, limited(True)(x, p, 0.0, np.zeros(3))[1]])
     with pytest.raises(ConcurError, match="expected a function that can be expanded to SX"):
         Rollout(graphs()[0], solving, 1, 3)
 

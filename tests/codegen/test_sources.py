@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from concur.codegen import Evaluator, compiled
+from concur.codegen import Evaluator, compiled, quadratic_program
 from concur.codegen import _sources as written
 
 
@@ -72,23 +72,10 @@ def test_functions_of_one_name_and_of_names_of_c_share_a_library() -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-def test_a_solver_inside_is_linked_in() -> None:
-    low = ca.MX.sym("low")
-    solver = ca.conic("least", "daqp", {"h": ca.Sparsity.dense(1, 1)}, {"error_on_fail": True})
-    function = ca.Function("least", [low], [solver(h=1, lbx=low, ubx=2)["x"]])
-    assert written.sources([function]).solver
-    made = compiled([function])
-    assert made is not None
-    assert float(made.functions[0](1.5)) == 1.5
-    with pytest.raises(RuntimeError):  # bounds that cross
-        made.functions[0](3.0)
-
-
-@pytest.mark.usefixtures("compiler")
 def test_threads_have_a_solvers_memory_each() -> None:
-    low = ca.MX.sym("low", 8)
-    solver = ca.conic("least", "daqp", {"h": ca.Sparsity.dense(8, 8)}, {"error_on_fail": True})
-    least = ca.Function("least", [low], [solver(h=np.eye(8), lbx=low, ubx=50.0)["x"]])
+    low, free = ca.MX.sym("low", 8), ca.MX.ones(8) * 50.0
+    solve = quadratic_program(8, 8)
+    least = ca.Function("least", [low], [solve(np.eye(8), np.eye(8), low, free, np.zeros(8))[0]])
     made = compiled([least])
     assert made is not None
     wrong: list[object] = []

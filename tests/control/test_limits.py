@@ -73,4 +73,4 @@ def test_held_torque_is_reported_with_what_it_gave_up() -> None:
     assert run.scale[0] < run.scale[-1]
     labels = {f.quantity: f for f in run.findings(Tolerances(evaluate_after=0.2))}
     deviation = labels["deviation from the ideal error dynamics, largest coordinate"]
-    assert "torque limits were active" in deviation.place
+    assert "limits were active" in deviation.place

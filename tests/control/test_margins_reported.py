@@ -55,24 +55,25 @@ def test_damping_is_least_squares_with_the_documented_weight(weight: object) -> 
     servo, demand = arm(weight=weight), np.array([1.0, 0.7])
     mass = servo.model.mass_matrix(STRETCHED)
     metric = {"energy": mass, "torque": mass @ mass}.get(str(weight), np.diag([1.0, 2.0, 5.0]))
-    rows = servo.scales[0][:, None] * servo.decoupling(STRETCHED)
+    rows = servo.usual[:, None] * servo.decoupling(STRETCHED)
     own = rows @ np.linalg.solve(mass, rows.T)
     square = rows @ np.linalg.solve(metric, rows.T)
     measure = np.linalg.norm(np.linalg.inv(own)) ** -0.5
-    assert measure < 0.5  # well within the zone
-    damping = np.trace(square) / np.trace(own) * (1.0 - measure**2)
-    kept = np.linalg.solve(square + damping * np.eye(2), servo.scales[0] * demand)
+    assert measure < 0.5  # well within the zone, which begins at 1
+    share = np.linalg.matrix_power(np.eye(2) + own @ own, -2)
+    damping = 4.0 * np.trace(square) / np.trace(own) * (1.0 - measure**2) ** 2 * share
+    kept = np.linalg.solve(square + damping, servo.usual * demand)
     _, _, missed, _, *_ = servo.law(
         STRETCHED, np.zeros(3), *servo.flat(asked(servo, STRETCHED, demand))
     )
-    np.testing.assert_allclose(missed, damping * kept / servo.scales[0], rtol=1e-9)
+    np.testing.assert_allclose(missed, damping @ kept / servo.usual, rtol=1e-9)
 
 
 @pytest.mark.parametrize(("part", "damped"), [(0.99, False), (1.01, True)])
 def test_damping_begins_at_the_threshold(part: float, damped: bool) -> None:
     q = np.array([0.3, 0.5, 0.4])
-    bare = arm(damping_threshold=None)
-    rows = bare.scales[0][:, None] * bare.decoupling(q)
+    bare = arm()
+    rows = bare.usual[:, None] * bare.decoupling(q)
     own = rows @ np.linalg.solve(bare.model.mass_matrix(q), rows.T)
     measure = np.linalg.norm(np.linalg.inv(own)) ** -0.5
     servo = arm(damping_threshold=part * measure)

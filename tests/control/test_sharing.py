@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog, nnls
+from scipy.optimize import lsq_linear, nnls
 
 import concur as cc
 from concur.control import Servo
@@ -48,40 +48,45 @@ def test_torques_are_the_least_that_make_the_forces_of_three_motors() -> None:
 
 @pytest.mark.by_default(1)
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
-def test_limits_scale_the_command_only_where_sharing_does_not_suffice(
+def test_limits_change_the_motion_only_where_sharing_does_not_suffice(
     weights: np.ndarray | None,
 ) -> None:
     three, four = (Servo(m, OUTPUTS, **GAINS) for m in (THREE, FOUR))
     root = np.ones(5) if weights is None else 1.0 / np.sqrt(weights)
     null = np.array([1.0, 1.0, -1.0, -1.0, 0.0])  # torques that cancel
-    rng, cases = np.random.default_rng(1), {"free": 0, "shared": 0, "scaled": 0}
+    rng, cases = np.random.default_rng(1), {"free": 0, "shared": 0, "changed": 0}
     for _ in range(9):
         q, s, *demand = state(four, rng)
         most = np.abs(four.torque(q, s, ReferenceSample(*demand))).max()
-        limits = rng.uniform(0.85, 1.02) * most * np.array([1, 1, 1, 1, 10.0])
+        limits = rng.uniform(0.8, 1.02) * most * np.array([1, 1, 1, 1, 10.0])
         limited = Servo(FOUR, OUTPUTS, **GAINS, torque_limits=limits, torque_weights=weights)
         u, _, _, scale, *_ = limited.law(q, s, *demand)
-        forces, rest = three.torque(q, s, ReferenceSample(*demand)), THREE.bias(q, s)
-        # Largest alpha with A u = rest + alpha (forces - rest) and |u| <= limits.
-        best = linprog(
-            [*np.zeros(5), -1.0],
-            A_eq=np.column_stack([ACTUATION, rest - forces]),
-            b_eq=rest,
-            bounds=[*zip(-limits, limits, strict=True), (0.0, 1.0)],
-        )
-        assert best.success
-        assert scale == pytest.approx(best.x[5], abs=1e-6)
-        wanted = rest + scale * (forces - rest)
-        assert_close(ACTUATION @ u, wanted, 1e-8)
         assert (np.abs(u) <= limits).all()
+        wanted = three.torque(q, s, ReferenceSample(*demand))
+        made = ACTUATION @ nearest(limited, q, s, wanted, limits)
+        assert_close(ACTUATION @ u, made, 1e-5)
         # Of all such torques the least: from the least without limits as near as they allow.
-        least = root * np.linalg.lstsq(ACTUATION * root, wanted, rcond=None)[0]
+        least = root * np.linalg.lstsq(ACTUATION * root, ACTUATION @ u, rcond=None)[0]
         room = [(side * limits[:4] - least[:4]) / null[:4] for side in (-1, 1)]
         low, high = np.minimum(*room).max(), np.maximum(*room).min()
-        assert_close(u, least + np.clip(0.0, low, max(low, high)) * null, 1e-5)
-        kind = "scaled" if scale < 1.0 - 1e-6 else "free" if low <= 0.0 <= high else "shared"
+        assert_close(u, least + np.clip(0.0, low, max(low, high)) * null, 1e-4)
+        changed = np.abs(made - wanted).max() > 1e-6 * most
+        assert (scale < 1.0 - 1e-9) == changed
+        kind = "changed" if changed else "free" if low <= 0.0 <= high else "shared"
         cases[kind] += 1
-    assert min(cases.values()) >= 2, cases
+    assert min(cases.values()) >= 1, cases
+
+
+def nearest(
+    servo: Servo, q: np.ndarray, s: np.ndarray, wanted: np.ndarray, limits: np.ndarray
+) -> np.ndarray:
+    """Torques within limits (nu,) or (nu, 2) whose shape acceleration is nearest, by SciPy."""
+    mass, rows = np.asarray(servo.model.mass_matrix(q)), np.asarray(servo.decoupling(q))
+    rows = 0.1 * servo.scales[0][:, None] * rows
+    root = np.linalg.cholesky(mass + rows.T @ rows).T @ np.linalg.inv(mass)
+    pushes = root @ np.asarray(servo.model.input_matrix(q))
+    ends = (-limits, limits) if np.ndim(limits) == 1 else tuple(limits.T)
+    return np.asarray(lsq_linear(pushes, root @ wanted, ends, tol=1e-14, lsq_solver="exact").x)
 
 
 def test_four_wheels_and_arm_track_as_the_error_dynamics_demand() -> None:
@@ -159,20 +164,15 @@ def test_thrusters_that_only_push() -> None:
     free, rng, whole = replace(limited, torque_limits=None), np.random.default_rng(3), 0
     for _ in range(20):
         q, s, *demand = state(limited, rng, 0.05)
-        u, _, _, scale, *_ = limited.law(q, s, *demand)
+        u = limited.law(q, s, *demand)[0]
         forces = pushes @ free.law(q, s, *demand)[0]
-        rest = model.bias(q, s)
-        bounds = [*[(0.0, 3.0)] * 8, (0.0, 1.0)]
-        sides = np.column_stack([pushes, rest - forces])
-        best = linprog([*np.zeros(8), -1.0], A_eq=sides, b_eq=rest, bounds=bounds)
-        assert scale == pytest.approx(best.x[8], abs=1e-6)
-        wanted = rest + scale * (forces - rest)
-        assert_close(pushes @ u, wanted, 1e-8)
+        made = pushes @ nearest(limited, q, s, forces, np.array([(0.0, 3.0)] * 8))
+        assert_close(pushes @ u, made, 1e-5)
         assert u.min() >= 0.0
         # Least |u|^2 with A u = f, u >= 0, by nonnegative least squares with heavy rows.
         stacked = np.vstack([1e5 * pushes, np.eye(8)])
-        least = nnls(stacked, np.concatenate([1e5 * wanted, np.zeros(8)]))[0]
-        if scale > 1.0 - 1e-9 and least.max() < 3.0:
+        least = nnls(stacked, np.concatenate([1e5 * made, np.zeros(8)]))[0]
+        if np.abs(made - forces).max() < 1e-6 and least.max() < 3.0:
             assert_close(u, least, 1e-4)
             whole += 1
     assert whole >= 5

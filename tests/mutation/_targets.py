@@ -29,7 +29,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "concur/simulation/_driver.py",
         "concur/simulation/_grid.py",
     ),
-    "allocation": ("concur/control/_allocation.py",),
+    "limits": ("concur/control/_limited.py",),
     "code": (
         "concur/codegen/_[ae]*.py",
         "concur/codegen/_cache.py",
@@ -175,10 +175,10 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "control/test_watch.py",
         *_LIMITS,
     ),
-    "concur/control/_allocation": (
+    "concur/control/_limited": (
         "control/test_limits.py",
-        "control/test_tick_programmes.py",
-        "codegen/test_c_qp.py",
+        "control/test_constraints.py",
+        "codegen/test_qp.py",
         *_LIMITS,
     ),
     "concur/codegen/_cache": (

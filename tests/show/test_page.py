@@ -219,7 +219,7 @@ def made():
 
 def test_laws_audits_and_certificates_are_shown(made):
     servo, reference, run, _ = made
-    checked(servo, "Servo of", "ha<n>d", "R2", "torques limited")
+    checked(servo, "Servo of", "ha<n>d", "R2", "keeps limits: torque of")
     audit = servo.audit(reference, 0.1, run.q[0])
     checked(audit, "All assumptions hold", "CON1", audit["CON1"].why)
     failed = dataclasses.replace(audit["CON1"], status=type(audit["CON1"].status).FAILS)

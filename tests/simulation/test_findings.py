@@ -95,23 +95,30 @@ def test_drift_at_its_limit_holds_and_is_not_explained() -> None:
     assert (drift.holds, drift.place) == (True, "")
 
 
-def test_drives_without_limits_are_not_at_them() -> None:
-    for run, limited in (
-        (with_limits({"upper_arm": 1e3}), False),
-        (with_limits({"upper_arm": [-1e3, np.inf]}), False),
-        (limited_run(0.2), True),
-    ):
-        found = {f.quantity: f.value for f in run.findings(Tolerances(0.2))}
-        share = found["share of the time in which torque limits were active"]
-        assert share > 1.0 if limited else share == 0.0
-
-
-@pytest.mark.parametrize(("room", "share"), [(1e-10, 100.0), (1e-8, 0.0)])
-def test_control_within_rounding_of_its_limit_is_at_it(room: float, share: float) -> None:
-    run = limited_run(0.2)
-    near = changed(run, u=np.full_like(run.u, 0.2 * (1.0 - room)))
-    found = {f.quantity: f.value for f in near.findings(Tolerances(0.2))}
-    assert found["share of the time in which torque limits were active"] == share
+@pytest.mark.parametrize(("limits", "active"), [
+    (0.2, True), ({"upper_arm": [-1e3, np.inf]}, False), (None, False)
+])  # fmt: skip
+def test_findings_say_from_when_to_when_a_limit_was_active(limits: object, active: bool) -> None:
+    run = limited_run.__wrapped__(limits)
+    found = {f.quantity: f for f in run.findings(Tolerances(0.2))}
+    assert ("limits were active" in found[DEVIATION].place) is active
+    assert (found[DEVIATION].limit is None) is active
+    acting = [label for label in found if label.startswith("limit active: ")]
+    assert bool(acting) is active
+    if limits is not None:
+        share = found["share of the time in which limits were active"].value
+        assert share == pytest.approx(100.0 * run.active.any(axis=1).mean())
+        assert (share > 1.0) is active
+        least = found["smallest share of the commanded acceleration within limits"].value
+        assert least == run.scale.min()
+    if active:
+        marks = np.zeros_like(run.active)
+        marks[[3, 4, 9, 11, 12, 20, 30], 1] = 1.0
+        found = {f.quantity: f for f in changed(run, active=marks).findings(Tolerances(0.2))}
+        assert found["limit active: torque of forearm"].place == (
+            "from 0.03 s to 0.04 s, 0.09 s to 0.09 s, 0.11 s to 0.12 s and 2 more; certificates do "
+            "not cover this time"
+        )
 
 
 @pytest.mark.parametrize(("relative", "expected"), [(5e-10, False), (5e-9, True)])
@@ -144,30 +151,7 @@ def free_run():
     return limited_run(None)
 
 
-def with_limits(limits: object):
-    """That run, as one of a servo with torque limits."""
-    run = free_run()
-    servo = Servo(run.servo.model, run.servo.outputs, 4.0, 4.0, torque_limits=limits)
-    return replace(run, servo=servo)
-
-
 DEVIATION = "deviation from the ideal error dynamics, largest coordinate"
-
-
-@pytest.mark.parametrize(
-    ("least", "expected"),
-    [(1.0, False), (1.0 - 5e-7, False), (1.0 - 1e-6, False), (1.0 - 2e-6, True)],
-)
-def test_a_demand_scaled_by_more_than_a_millionth_is_said_to_be_limited(
-    least: float, expected: bool
-) -> None:
-    run = with_limits({"upper_arm": 0.2})
-    scale = np.ones_like(run.scale)
-    scale[3] = least
-    found = {f.quantity: f for f in changed(run, scale=scale).findings(Tolerances(0.2))}
-    assert ("torque limits were active" in found[DEVIATION].place) is expected
-    assert (found[DEVIATION].limit is None) is expected
-    assert found["smallest scale of the demand within torque limits"].value == least
 
 
 @pytest.mark.parametrize("missed", [0.0, 1e-300, -0.5])
@@ -184,17 +168,6 @@ def test_one_instant_of_damping_is_damping(missed: float) -> None:
     }
     assert ("the solution was damped" in found[DEVIATION].place) is (missed != 0.0)
     assert found["acceleration residual, largest coordinate"].value == abs(missed)
-
-
-@pytest.mark.parametrize("value", [0.0, 1.0])
-def test_a_drive_without_torque_one_way_is_at_its_limit_at_rest(value: float) -> None:
-    run = with_limits({"upper_arm": [0.0, 10.0]})
-    found = {
-        f.quantity: f.value
-        for f in changed(run, u=np.full_like(run.u, value)).findings(Tolerances(0.2))
-    }
-    share = found["share of the time in which torque limits were active"]
-    assert share == (100.0 if value == 0.0 else 0.0)
 
 
 @pytest.mark.parametrize(("field", "label", "limit", "at_least"), [

@@ -1,8 +1,10 @@
-/* Small dense quadratic programs (QPs), by the dual method of Goldfarb and Idnani.
-   Minimise x h x / 2 + g x with low_a <= a x <= high_a and low_x <= x <= high_x; h is positive
-   definite. The caller provides all memory; all loops are bounded; without a solution x is NaN. */
+/* Small dense quadratic programs (QPs), by a dual active-set method.
+   Minimise x h x / 2 + |t|^2 / 2 with low <= a x + sqrt(slack) t <= high; h is positive definite. A
+   row whose slack is zero is kept exactly; of the others t is eliminated. Kept rows must be linearly
+   independent; then every program has a solution. The caller provides all memory; all loops are
+   bounded. Return 1, or 0 if the bound was met before the solution: x then misses some rows. */
 
-#define QP_SIZE @SIZE@
+#define QP_ROWS @ROWS@
 
 static real_t qp_dot(int n, const real_t *x, const real_t *y) {
   real_t sum = 0;
@@ -11,180 +13,158 @@ static real_t qp_dot(int n, const real_t *x, const real_t *y) {
   return sum;
 }
 
-/* Solve a triangular system in place of x: l is lower triangular, stored by columns. */
-static void qp_lower(int n, const real_t *l, real_t *x) {
+/* Solve r^T y = x in place of x; r is upper triangular, its columns `stride` apart. */
+static void qp_down(int n, int stride, const real_t *r, real_t *x) {
+  int i;
+  for (i = 0; i < n; ++i) x[i] = (x[i] - qp_dot(i, r + stride * i, x)) / r[(stride + 1) * i];
+}
+
+/* Solve r y = x in place of x. */
+static void qp_up(int n, int stride, const real_t *r, real_t *x) {
   int i, j;
-  for (i = 0; i < n; ++i) {
-    for (j = 0; j < i; ++j) x[i] -= l[i + n * j] * x[j];
-    x[i] /= l[i + n * i];
+  for (i = n - 1; i >= 0; --i) {
+    x[i] /= r[(stride + 1) * i];
+    for (j = 0; j < i; ++j) x[j] -= r[stride * i + j] * x[i];
   }
 }
 
-static void qp_upper(int n, int size, const real_t *l, int stride, int step, real_t *x) {
+/* Delete a column of the triangular factor of `count` columns; rotations make it triangular again. */
+static void qp_without(int at, int count, int stride, real_t *r) {
   int i, j;
-  for (i = size - 1; i >= 0; --i) {
-    for (j = i + 1; j < size; ++j) x[i] -= l[stride * i + step * j] * x[j];
-    x[i] /= l[(n + 1) * i];
+  for (j = at + 1; j < count; ++j) {
+    real_t *to = r + stride * (j - 1), *from = r + stride * j;
+    for (i = 0; i <= j; ++i) to[i] = from[i];
   }
-}
-
-/* Part of d orthogonal to the columns of q, computed twice for accuracy; `along`: components. */
-static void qp_across(int n, int count, const real_t *q, const real_t *d, real_t *across,
-                      real_t *along) {
-  int i, j, round;
-  for (i = 0; i < n; ++i) across[i] = d[i];
-  for (j = 0; j < count; ++j) along[j] = 0;
-  for (round = 0; round < 2; ++round) {
-    for (j = 0; j < count; ++j) {
-      real_t part = qp_dot(n, q + n * j, across);
-      along[j] += part;
-      for (i = 0; i < n; ++i) across[i] -= part * q[n * j + i];
+  for (i = at; i < count - 1; ++i) {
+    real_t *own = r + stride * i;
+    const real_t size = sqrt(own[i] * own[i] + own[i + 1] * own[i + 1]);
+    const real_t c = own[i] / size, s = own[i + 1] / size;
+    for (j = i; j < count - 1; ++j) {
+      real_t *column = r + stride * j;
+      const real_t first = column[i];
+      column[i] = c * first + s * column[i + 1];
+      column[i + 1] = c * column[i + 1] - s * first;
     }
   }
 }
 
-static void qp(int n, int m, const real_t *h, const real_t *g, const real_t *a,
-               const real_t *low_a, const real_t *high_a, const real_t *low_x,
-               const real_t *high_x, real_t *x, real_t *lam_a, real_t *lam_x,
-               real_t *work) {
-  const int rows = m + n;
-  real_t *l = work, *normals = l + n * n, *q = normals + n * rows, *r = q + n * n;
-  real_t *v = r + n * n, *y = v + n, *d = y + n, *z = d + n, *step = z + n, *lam = step + n;
-  real_t *right = lam + n;
-  int active[QP_SIZE], side[QP_SIZE];
-  int i, j, k, count = 0, round, solved = 0, possible = 1;
+static int qp(int n, int m, const real_t *h, const real_t *a, const real_t *low,
+              const real_t *high, const real_t *slack, real_t *x, real_t *lam, real_t *work) {
+  const real_t near = sizeof(real_t) < 8 ? 1e-5 : 1e-11;
+  /* h = l^T l with l upper triangular; y = l x has the normals l^-T a, and r^T r is the matrix of
+     products of the active normals, with their slacks on its diagonal. */
+  real_t *l = work, *normals = l + n * n, *r = normals + n * m, *y = r + m * m, *size = y + n;
+  real_t *force = size + m, *step = force + m, *right = step + m;
+  int active[QP_ROWS], side[QP_ROWS], used[QP_ROWS];
+  int i, j, k, round, count = 0, solved = 0, possible = 1;
 
-  for (i = 0; i < n; ++i) x[i] = NAN;
-  for (i = 0; lam_a && i < m; ++i) lam_a[i] = 0;
-  for (i = 0; lam_x && i < n; ++i) lam_x[i] = 0;
-  /* h = l l^T; with y = l^T x + v the QP minimises the length of y. */
+  for (i = 0; i < n; ++i) x[i] = y[i] = 0;
+  for (k = 0; lam && k < m; ++k) lam[k] = 0;
   for (j = 0; j < n; ++j) {
-    for (i = j; i < n; ++i) {
-      real_t sum = h[i + n * j];
-      for (k = 0; k < j; ++k) sum -= l[i + n * k] * l[j + n * k];
-      if (i == j) {
-        if (!(sum > 0)) return;
-        l[i + n * i] = sqrt(sum);
-      } else {
-        l[i + n * j] = sum / l[j + n * j];
-      }
-    }
+    real_t *column = l + n * j;
+    for (i = 0; i < j; ++i) column[i] = h[i + n * j];
+    qp_down(j, n, l, column);
+    column[j] = h[(n + 1) * j] - qp_dot(j, column, column);
+    if (!(column[j] > 0)) return 0;
+    column[j] = sqrt(column[j]);
   }
-  for (i = 0; i < n; ++i) v[i] = g[i];
-  qp_lower(n, l, v);
-  for (k = 0; k < rows; ++k) {
+  for (k = 0; k < m; ++k) {
     real_t *normal = normals + n * k;
-    for (i = 0; i < n; ++i) normal[i] = k < m ? a[k + m * i] : (real_t)(k - m == i);
-    qp_lower(n, l, normal);
+    for (i = 0; i < n; ++i) normal[i] = a[k + m * i];
+    qp_down(n, n, l, normal);
+    size[k] = qp_dot(n, normal, normal) + slack[k];
+    used[k] = !(size[k] > 0);
   }
-  for (i = 0; i < n; ++i) y[i] = 0;
 
-  for (round = 0; possible && round < 10 * rows + 20; ++round) {
-    int worst = -1, worst_side = 0, inner;
-    real_t most = 0, bound = 0, own = 0;
-    for (k = 0; k < rows; ++k) {
-      const real_t *normal = normals + n * k;
-      const real_t low = k < m ? low_a[k] : low_x[k - m];
-      const real_t high = k < m ? high_a[k] : high_x[k - m];
-      const real_t size = sqrt(qp_dot(n, normal, normal));
-      const real_t offset = qp_dot(n, normal, v);
-      const real_t value = qp_dot(n, normal, y) - offset;
-      const int below = low - value > value - high;
-      const real_t limit = below ? low : high;
-      const real_t missing = below ? low - value : value - high;
-      int known = 0;
-      for (j = 0; j < count; ++j) known = known || active[j] == k;
-      if (known || !(size > 0)) continue;
-      if (missing > 1e-11 * (1 + fabs(limit)) && missing > most * size) {
-        most = missing / size;
-        worst = k;
-        worst_side = below ? 1 : -1;
-        bound = worst_side * (limit + offset);
+  for (round = 0; possible && round < 4 * (n + m); ++round) {
+    int worst = -1, sign = 0, inner;
+    real_t most = 0, bound = 0, missing = 0, own = 0;
+    for (k = 0; k < m; ++k) {
+      if (!used[k]) {
+        const real_t value = qp_dot(n, normals + n * k, y);
+        const int below = low[k] - value > value - high[k];
+        const real_t limit = below ? low[k] : high[k];
+        const real_t beyond = below ? low[k] - value : value - high[k];
+        if (beyond > near * (1 + fabs(limit)) && beyond * beyond > most * size[k]) {
+          most = beyond * beyond / size[k];
+          worst = k;
+          sign = below ? 1 : -1;
+          bound = sign * limit;
+          missing = beyond;
+        }
       }
     }
     if (worst < 0) {
       solved = 1;
       break;
     }
-    for (i = 0; i < n; ++i) d[i] = worst_side * normals[n * worst + i];
-    for (inner = 0; inner <= n; ++inner) {
-      real_t length, least = INFINITY, full = INFINITY, moved;
+    for (inner = 0; inner <= m; ++inner) {
+      const real_t *normal = normals + n * worst;
+      real_t length, least = INFINITY, full = INFINITY, moved, *column = r + m * count;
       int blocking = -1;
-      qp_across(n, count, q, d, z, step);
-      qp_upper(n, count, r, 1, n, step);
+      for (j = 0; j < count; ++j)
+        column[j] = sign * side[j] * qp_dot(n, normals + n * active[j], normal);
+      qp_down(count, m, r, column);
+      length = size[worst] - qp_dot(count, column, column);
+      for (j = 0; j < count; ++j) step[j] = column[j];
+      qp_up(count, m, r, step);
       for (j = 0; j < count; ++j) {
-        if (step[j] > 0 && lam[j] / step[j] < least) {
-          least = lam[j] / step[j];
+        if (step[j] > 0 && force[j] < least * step[j]) {
+          least = force[j] / step[j];
           blocking = j;
         }
       }
-      length = qp_dot(n, z, z);
-      if (count < n && length > 1e-20 * qp_dot(n, d, d)) {
-        full = (bound - qp_dot(n, d, y)) / length;
-      }
+      if (length > 1e-3 * near * size[worst]) full = missing / length;
       moved = full < least ? full : least;
-      if (!(moved < INFINITY)) {
-        possible = 0;
-        break;
-      }
-      if (moved < 0) moved = 0;
-      if (full < INFINITY) {
-        for (i = 0; i < n; ++i) y[i] += moved * z[i];
-      }
-      for (j = 0; j < count; ++j) lam[j] -= moved * step[j];
+      possible = moved < INFINITY;
+      if (!possible) break;
+      missing -= moved * length;
       own += moved;
+      for (i = 0; i < n; ++i) y[i] += sign * moved * normal[i];
+      for (j = 0; j < count; ++j) {
+        const real_t *other = normals + n * active[j];
+        const real_t less = moved * step[j];
+        force[j] -= less;
+        for (i = 0; i < n; ++i) y[i] -= side[j] * less * other[i];
+      }
       if (full <= least) {
-        /* Add the constraint to the active set. */
-        qp_across(n, count, q, d, z, r + n * count);
-        length = sqrt(qp_dot(n, z, z));
-        for (i = 0; i < n; ++i) q[n * count + i] = z[i] / length;
-        r[(n + 1) * count] = length;
-        lam[count] = own;
+        column[count] = sqrt(length);
+        force[count] = own;
         right[count] = bound;
         active[count] = worst;
-        side[count] = worst_side;
-        ++count;
+        side[count++] = sign;
+        used[worst] = 1;
         break;
       }
-      /* Remove a constraint from the active set and recompute the columns after it. */
-      --count;
+      used[active[blocking]] = 0;
+      qp_without(blocking, count--, m, r);
       for (j = blocking; j < count; ++j) {
-        lam[j] = lam[j + 1];
+        force[j] = force[j + 1];
         right[j] = right[j + 1];
         active[j] = active[j + 1];
         side[j] = side[j + 1];
       }
-      for (j = blocking; j < count; ++j) {
-        real_t *column = q + n * j;
-        for (i = 0; i < n; ++i) x[i] = side[j] * normals[n * active[j] + i];
-        qp_across(n, j, q, x, column, r + n * j);
-        length = sqrt(qp_dot(n, column, column));
-        for (i = 0; i < n; ++i) column[i] /= length;
-        r[(n + 1) * j] = length;
-      }
     }
   }
-  for (i = 0; i < n; ++i) x[i] = NAN;
-  if (!solved) return;
 
-  /* Recompute the solution in one step, for accuracy. */
-  for (i = 0; i < count; ++i) {
-    for (j = 0; j < i; ++j) right[i] -= r[n * i + j] * right[j];
-    right[i] /= r[(n + 1) * i];
-  }
-  for (i = 0; i < n; ++i) x[i] = -v[i];
-  for (j = 0; j < count; ++j) {
-    for (i = 0; i < n; ++i) x[i] += right[j] * q[n * j + i];
-  }
-  qp_upper(n, n, l, n, 1, x);
-  qp_upper(n, count, r, 1, n, right);
-  for (j = 0; j < count; ++j) {
-    k = active[j];
-    if (k < m) {
-      if (lam_a) lam_a[k] = -side[j] * right[j];
-    } else {
-      if (lam_x) lam_x[k - m] = -side[j] * right[j];
-      x[k - m] = side[j] > 0 ? low_x[k - m] : high_x[k - m];
+  /* Compute forces and point from the active rows, with one correction: without the steps' rounding. */
+  for (i = 0; i < n; ++i) y[i] = 0;
+  for (j = 0; j < count; ++j) force[j] = 0;
+  for (round = 0; round < 2; ++round) {
+    for (j = 0; j < count; ++j) {
+      k = active[j];
+      step[j] = right[j] - side[j] * qp_dot(n, normals + n * k, y) - slack[k] * force[j];
+    }
+    qp_down(count, m, r, step);
+    qp_up(count, m, r, step);
+    for (j = 0; j < count; ++j) {
+      const real_t *normal = normals + n * active[j];
+      force[j] += step[j];
+      for (i = 0; i < n; ++i) y[i] += side[j] * step[j] * normal[i];
     }
   }
+  for (j = 0; lam && j < count; ++j) lam[active[j]] = -side[j] * force[j];
+  for (i = 0; i < n; ++i) x[i] = y[i];
+  qp_up(n, n, l, x);
+  return solved;
 }

@@ -1,0 +1,92 @@
+"""Limits that a law keeps: of torques, joint positions, speeds and accelerations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+
+from concur.control._reading import positive
+from concur.errors import OutputError
+from concur.tables import NUMBER, Expected, Positive, is_number, table_of
+
+_BY_NAME = Expected(
+    "a table of numbers above zero by name",
+    lambda value: isinstance(value, dict) and all(is_number(x) and x > 0 for x in value.values()),
+    table_of(NUMBER),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Constraints:
+    """Limits that a servo keeps within its law, beside those of its torques.
+
+    While no limit is active the law is the servo to the last bit. Otherwise it takes the shape
+    acceleration nearest to that of the servo which keeps them, in this order: torques are kept
+    exactly; then the limits of the joints, as far as torques allow; then the motion of the joints,
+    by its energy, and of the outputs, by their `weights`.
+
+    Parameters
+    ----------
+    joints : bool
+        Whether the position limits of the robot's joints are kept: a joint comes to its limit no
+        faster than its distance times `approach`.
+    speeds : bool
+        Whether the speed limits of the robot's joints are kept.
+    accelerations : mapping of str to float, optional
+        Largest acceleration by name of the freedom, rad/s^2 and m/s^2. Default: none.
+    approach : float, optional
+        Rate of the approach to a limit of position, 1/s, and half of that to a speed. Default: four
+        times the fastest rate of the errors.
+    weights : mapping of str to float, optional
+        Weight of outputs by name. 1 cm of an output with the weight 2 costs as much as 2 cm of one
+        with the weight 1, or as the robot as a whole 2 cm off; an angle as much as that angle times
+        the robot's size. With large weights other joints make up for a motor at its limit, and
+        move faster. Default: 0.1, with which hardly any joint but that of the motor falls behind.
+
+    Raises
+    ------
+    OutputError
+        If a number is out of range.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> model = cc.reduce(cc.robots.rover_arm())
+    >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    >>> limits = cc.Constraints(weights={"hand": 3.0})
+    >>> servo = cc.Servo(model, [base, hand], 4.0, 4.0, torque_limits=8.0, constraints=limits)
+    >>> servo.limit_names[:2], servo.limit_names[-1]
+    (('torque of left_wheel', 'torque of right_wheel'), 'margin')
+    """
+
+    joints: bool = True
+    speeds: bool = True
+    accelerations: Annotated[Any, _BY_NAME] = None
+    approach: Positive | None = None
+    weights: Annotated[Any, _BY_NAME] = None
+
+    def __post_init__(self) -> None:
+        for name in ("joints", "speeds"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise OutputError(
+                    f"constraints, `{name}`",
+                    expected="True or False",
+                    came=f"{getattr(self, name)!r:.40}",
+                    cure="The limits themselves are fields of the robot's joints.",
+                )
+        if self.approach is not None:
+            rate = positive("constraints, `approach`", self.approach, "a rate above zero, 1/s")
+            object.__setattr__(self, "approach", rate)
+        for name in ("accelerations", "weights"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, Mapping):
+                raise OutputError(
+                    f"constraints, `{name}`",
+                    expected="a mapping of names to numbers",
+                    came=f"{value!r:.40}",
+                    cure='Write for example {"elbow": 5.0}.',
+                )

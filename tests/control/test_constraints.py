@@ -1,0 +1,263 @@
+"""Limits in the law: kept, nearest to the servo, and the servo itself while none is active."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import lsq_linear
+
+import concur as cc
+from concur.control import Servo
+from concur.errors import ConcurError, OutputError, UnknownNameError
+from concur.outputs import Output, Reference, ReferenceSample, references
+from concur.robot import Mechanism, Motor
+from concur.simulation import Integrator, Run
+from tests.control._floating_cases import CHECK_A_MOMENTUM, CHECK_A_Q0
+from tests.oracles import Pinocchio, assert_close
+
+ROVER = cc.robots.rover_arm()
+Q0 = np.array([-0.45, -0.1, 0.1, 0, 0, -0.1, 1.0, -1.6])
+BASE = Output("base", "chassis", "R2", point=(0.25, 0, 0))
+HAND = Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+GAINS: dict[str, Any] = {"stiffness": [4, 9], "damping": [4, 6]}
+FLYER = cc.robots.free_flyer()
+
+
+def rover(robot: Mechanism = ROVER, limits: Any = 15.0, **options: Any) -> Servo:
+    rules = options.pop("constraints", cc.Constraints())
+    return Servo(
+        cc.reduce(robot), [BASE, HAND], **GAINS, torque_limits=limits, constraints=rules, **options
+    )
+
+
+def changed(name: str, **fields: Any) -> Mechanism:
+    """The rover with other fields of a body."""
+    bodies = [replace(body, **fields) if body.name == name else body for body in ROVER.bodies]
+    return replace(ROVER, bodies=tuple(bodies))
+
+
+def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray = Q0) -> Run:
+    """Run with held torques, 1 ms."""
+    still = np.zeros(servo.ns)
+    steps = Integrator(dt=1e-3, control_period=1e-3)
+    return cc.simulate(servo.model.robot, servo, reference, duration, q0, still, dt=steps)
+
+
+def away(servo: Servo, *way: float, duration: float = 0.0) -> Reference:
+    """A place away from the start: at once, or reached in a time."""
+    start = np.asarray(servo.output(Q0))
+    if not duration:
+        return references.hold(start + way)
+    return references.rest_to_rest(start, start + way, duration)
+
+
+def errors(run: Run) -> np.ndarray:
+    """Error of base and hand at the end, m."""
+    return np.array([np.linalg.norm(run.error[-1, :2]), np.linalg.norm(run.error[-1, 2:])])
+
+
+def unrest(run: Run) -> float:
+    """Largest change of a torque from tick to tick in the last half second."""
+    return float(np.abs(np.diff(run.u[-500:], axis=0)).max())
+
+
+def active(run: Run) -> dict[str, float]:
+    """Share of the time in which each limit was active."""
+    shares = zip(run.servo.limit_names, run.active.mean(axis=0), strict=True)
+    return {name: share for name, share in shares if share}
+
+
+LAWS = {
+    "rover": lambda **more: Servo(cc.reduce(ROVER), [BASE, HAND], **GAINS, **more),
+    "rover, base alone": lambda **more: Servo(cc.reduce(ROVER), [BASE], 4.0, 4.0, **more),
+    "floater": lambda **more: Servo(
+        cc.reduce(FLYER, CHECK_A_MOMENTUM), [Output("hand", "tool", "SE3")], 4.0, 4.0, **more
+    ),
+    "floater, place alone": lambda **more: Servo(
+        cc.reduce(FLYER, CHECK_A_MOMENTUM), [Output("hand", "tool", "R3")], 4.0, 4.0, **more
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_torques_are_those_of_the_nearest_acceleration_within_limits(name: str) -> None:
+    free, rng, met = LAWS[name](), np.random.default_rng(3), 0
+    weights = {output.name: 2.0 for output in free.outputs}
+    start = Q0 if "rover" in name else CHECK_A_Q0
+    for _ in range(6):
+        q = free.model.robot.integrate(start, 0.05 * rng.normal(size=free.nv))
+        s, near = 0.3 * rng.normal(size=free.ns), 0.1 * rng.normal(size=free.nv)
+        goal = np.asarray(free.output(free.model.robot.integrate(q, near)))
+        sample = ReferenceSample(goal, *0.3 * rng.normal(size=(2, free.size)))
+        wanted = free.torque(q, s, sample)
+        limits = 0.7 * np.abs(wanted).max()
+        rules = cc.Constraints(joints=False, speeds=False, weights=weights)
+        law = LAWS[name](torque_limits=limits, constraints=rules, damping_threshold=1e-3)
+        u, _, missed, scale, _ = law.law(q, s, *law.flat(sample))
+        mass, rows = np.asarray(free.model.mass_matrix(q)), np.asarray(free.decoupling(q))
+        scaled = 2.0 * free.scales[0][:, None] * rows
+        root = np.linalg.cholesky(mass + scaled.T @ scaled).T @ np.linalg.inv(mass)
+        best = lsq_linear(root, root @ wanted, (-limits, limits), tol=1e-14)
+        assert_close(u, best.x, 1e-6)
+        assert np.abs(u).max() <= limits
+        lost = rows @ np.linalg.solve(mass, wanted - u)
+        assert_close(missed, lost, 1e-7)
+        met += scale < 1.0
+    assert met >= 3
+
+
+def test_while_no_limit_is_active_the_law_is_the_servo_to_the_last_bit() -> None:
+    robot = changed("forearm", limits=(-2.6, 2.6), speed_limit=3.0)
+    free, kept = Servo(cc.reduce(robot), [BASE, HAND], **GAINS), rover(robot, 40.0)
+    rng = np.random.default_rng(0)
+    ticks = free.compile(), kept.compile()
+    for _ in range(20):
+        q = robot.integrate(Q0, 0.03 * rng.normal(size=robot.nv))
+        s = 0.1 * rng.normal(size=5)
+        goal = np.asarray(free.output(q)) + 0.03 * rng.normal(size=5)
+        sample = ReferenceSample(goal, *0.1 * rng.normal(size=(2, 5)))
+        np.testing.assert_array_equal(kept.torque(q, s, sample), free.torque(q, s, sample))
+        np.testing.assert_array_equal(*(tick(q, s, sample) for tick in ticks))
+        assert not ticks[1].buffers.active.any()
+    at_once = ReferenceSample(
+        np.asarray(free.output(Q0)) + np.array([0, 0, 9, 0, 9]), np.zeros(5), np.zeros(5)
+    )
+    u = ticks[1](Q0, np.zeros(5), at_once)
+    assert_close(u, kept.torque(Q0, np.zeros(5), at_once), 1e-9)
+    assert "torque of upper_arm" in np.array(kept.limit_names)[ticks[1].buffers.active > 0.0]
+
+
+def test_barriers_hold_the_acceleration_of_joints() -> None:
+    """The bounds by their formulas, the acceleration by Pinocchio."""
+    robot = changed("forearm", limits=(-2.2, -1.0), speed_limit=1.0)
+    rules = cc.Constraints(approach=10.0, accelerations={"turret": 2.0})
+    servo, plant = rover(robot, 100.0, constraints=rules), Pinocchio(robot)
+    assert servo.limit_names[5:] == (
+        *("position of forearm", "speed of forearm", "acceleration of turret", "margin"),
+    )
+    rng, met = np.random.default_rng(2), np.zeros(4)
+    tick = servo.compile()
+    for _ in range(60):
+        q, s = Q0.copy(), 0.5 * rng.normal(size=5)
+        q[-1] = rng.uniform(-2.2, -1.0)
+        goal = np.asarray(servo.output(Q0)) + 0.3 * rng.normal(size=5)
+        u = tick(q, s, ReferenceSample(goal, np.zeros(5), np.zeros(5)))
+        v = servo.model.velocity(q, s)
+        forces = np.asarray(servo.model.input_matrix(q)) @ u
+        made = servo.model.lift(q)[0] @ np.linalg.solve(*reduced(servo, plant, q, v, s, forces))
+        angle, speed, acceleration = q[-1], s[-1], made[-1]
+        low, high = (100.0 * (end - angle) - 20.0 * speed for end in (-2.2, -1.0))
+        slow, fast = (20.0 * (end - speed) for end in (-1.0, 1.0))
+        assert max(low, slow) - 1e-3 <= acceleration or acceleration >= min(high, fast) - 1e-3
+        assert acceleration <= min(high, fast) + 1e-3
+        assert abs(made[servo.model.robot.v_slice("turret").start]) <= 2.0 + 1e-3
+        met += tick.buffers.active[5:]
+        tick.reset()
+    assert (met[:3] > 0).all()
+
+
+def reduced(
+    servo: Servo, plant: Pinocchio, q: np.ndarray, v: np.ndarray, s: np.ndarray, forces: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Reduced mass matrix and what accelerates the shape, from Pinocchio's dynamics."""
+    lift = np.asarray(servo.model.lift(q)[0])
+    mass, drift = plant.mass_matrix(q), np.asarray(servo.model.velocity_drift(q, v))
+    return lift.T @ mass @ lift, forces - lift.T @ (mass @ drift + plant.bias(q, v))
+
+
+def test_easy_reach_with_torque_near_the_weight() -> None:
+    servo = rover(limits=6.2)  # gravity needs 5.86
+    run = follow(servo, away(servo, 0, 0, 0.1, -0.1, 0.1, duration=2.0), 6.0)
+    assert errors(run).max() < 1e-6
+    fast = follow(rover(limits=8.0), away(servo, 0, 0, 0.1, -0.1, 0.1, duration=0.4), 6.0)
+    assert errors(fast).max() < 1e-6
+    assert list(active(fast)) == ["torque of upper_arm"]
+    assert np.abs(fast.u_range).max() <= 8.0
+
+
+@pytest.mark.extended
+def test_base_that_is_asked_for_more_than_its_wheels_have() -> None:
+    limits = {"left_wheel": 3.0, "right_wheel": 3.0}
+    servo = rover(limits=limits)
+    run = follow(servo, away(servo, 3, 0, 3, 0, 0, duration=1.0), 10.0)
+    assert errors(run).max() < 1e-5
+    assert np.abs(run.u_range[:, :2]).max() <= 3.0
+    assert np.abs(run.u[:, 2:]).max() < 50.0
+    assert active(run)["torque of left_wheel"] > 0.1
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("duration", [0.0, 4.0])
+def test_out_of_reach_the_arm_rests_stretched(duration: float) -> None:
+    servo = rover()
+    run = follow(servo, away(servo, 0, 0, 0.5, 0, 0.3, duration=duration), 8.0)
+    assert 0.1 < errors(run)[1] < 0.15
+    assert run.margin[-1] < 1e-3  # the edge of reach
+    assert unrest(run) < 1e-6 * 15.0
+    assert np.abs(run.s).max() < 15.0
+    back = follow(servo, away(servo, 0, 0, 0, 0, 0.1), 6.0, run.q[-1])
+    assert errors(back).max() < 1e-3
+
+
+def test_joint_limits_and_speeds_are_kept_in_a_run() -> None:
+    blocked = rover(changed("forearm", limits=(-2.5, -0.9)))
+    run = follow(blocked, away(blocked, 0, 0, 0.25, 0, 0.15, duration=2.0), 6.0)
+    assert run.q_range[1, -1] == pytest.approx(-0.9, abs=1e-6)
+    assert errors(run)[1] < 0.02
+    assert unrest(run) < 1e-6 * 15.0
+    slow = rover(changed("forearm", speed_limit=0.5))
+    run = follow(slow, away(slow, 0, 0, 0.2, 0, 0.1, duration=0.6), 6.0)
+    assert 0.49 < np.abs(run.v_range[:, -1]).max() < 0.5 * (1 + 1e-3)
+    assert errors(run).max() < 1e-4
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("kind", ["rover", "floater"])
+def test_smaller_limits_make_no_joint_faster(kind: str) -> None:
+    fastest = []
+    for limit in (None, 3.0, 2.0, 1.0, 0.5) if kind == "rover" else (None, 6.0, 3.0, 1.5, 0.75):
+        limits = limit
+        if kind == "rover":
+            limits = limit and {"left_wheel": limit, "right_wheel": limit}
+        rules = cc.Constraints() if limit else None
+        name = "rover, base alone" if kind == "rover" else "floater, place alone"
+        servo, q0 = LAWS[name](torque_limits=limits, constraints=rules), Q0
+        way = [0.3, 0.0]
+        if kind == "floater":
+            q0, way = CHECK_A_Q0, [0.2, 0.1, 0.1]
+        goal = references.hold(np.asarray(servo.output(q0)) + way)
+        run = follow(servo, goal, 4.0, q0)
+        fastest.append(np.abs(run.s).max(axis=0))
+    assert (np.array(fastest[1:]) < 1.05 * np.max(fastest[0])).all()
+
+
+@pytest.mark.extended
+def test_motor_line_of_speed_and_torque() -> None:
+    motor = Motor("elbow", "forearm", gear=50.0, torque=0.06, no_load_speed=40.0)
+    names = ("left_wheel", "right_wheel", "turret", "upper_arm")
+    robot = Mechanism("rover", ROVER.bodies, ROVER.wheels, ROVER.gravity, names, motors=[motor])
+    servo = rover(robot, None)
+    run = follow(servo, away(servo, 0, 0, 0.2, 0, 0.1, duration=0.4), 6.0)
+    share = 50.0 * run.v[:, -1] * np.sign(run.u[:, -1]) / 40.0
+    assert (np.abs(run.u[:, -1]) <= np.minimum(0.06, 0.06 * (1.0 - share)) + 1e-9).all()
+    assert active(run)["torque of elbow"] > 0.01
+    assert errors(run).max() < 1e-4
+
+
+def test_refusals() -> None:
+    for options, error in (
+        ({"joints": 1}, OutputError),
+        ({"approach": 0.0}, OutputError),
+        ({"weights": 3.0}, OutputError),
+    ):
+        with pytest.raises(error):
+            cc.Constraints(**options)  # type: ignore[arg-type]
+    with pytest.raises(UnknownNameError, match="output"):
+        rover(constraints=cc.Constraints(weights={"hnad": 1.0}))
+    with pytest.raises(UnknownNameError, match="freedom"):
+        rover(constraints=cc.Constraints(accelerations={"elbow": 1.0}))
+    with pytest.raises(ConcurError, match="`constraints`"):
+        rover(constraints={"joints": True})
