@@ -137,7 +137,7 @@ def _bars(axes: Axes, result: Passage, names: Sequence[str]) -> None:
             axes.broken_barh(_spans(places, result.t), (row - half, 2 * half), facecolors=color)
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)
-    shown = [(KEPT, "reached"), (EXCEEDED, "exceeded"), (SAID, "active in the law")]
+    shown = [(KEPT, "reached"), (EXCEEDED, "exceeded"), (SAID, "in the law")]
     for color, label in shown[: 3 if result.said else 2]:
         axes.plot([], [], color=color, linewidth=6, label=label)
     found = axes.legend(
