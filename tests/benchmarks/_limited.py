@@ -11,6 +11,7 @@ import numpy as np
 
 import concur as cc
 from concur.show.style import save_picture
+from tests.benchmarks._limited_constrained import Constrained
 from tests.benchmarks._limited_figures import figure
 from tests.benchmarks._limited_measures import Passage
 from tests.benchmarks._limited_mink import INSTALLED, Mink
@@ -60,6 +61,7 @@ def laws(scenario: Scenario) -> dict[str, Callable[[Scenario], Law]]:
     """Laws that a scenario is for: mink knows no momentum."""
     found: dict[str, Callable[[Scenario], Law]] = {
         "scaled servo": ScaledServo,
+        "constrained servo": Constrained,
         "whole-body QP": WholeBody,
     }
     if INSTALLED and scenario.momentum is None:

@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from tests.benchmarks._limited import laws, passage
+from tests.benchmarks._limited_constrained import Constrained
 from tests.benchmarks._limited_figures import figure
 from tests.benchmarks._limited_mink import INSTALLED, Mink
 from tests.benchmarks._limited_peer import HORIZON, WholeBody, most_towards
@@ -146,7 +147,8 @@ def test_grip_is_that_of_equilibrium():
 def short():
     """The first 0.3 s of a reach, and a hold: by all laws."""
     scenario = replace(scenarios()["rover-stop"], moves=(Move((0.0, 0.0, 0.02), 0.2, 0.5),))
-    return [passage(scenario, name, make(scenario)) for name, make in laws(scenario).items()]
+    made = {name: make for name, make in laws(scenario).items() if make is not Constrained}
+    return [passage(scenario, name, make(scenario)) for name, make in made.items()]
 
 
 def test_short_run_follows_and_is_drawn(short):
@@ -187,3 +189,16 @@ def test_mink_wants_joints_that_keep_their_limits():
     [stop] = [limit for limit in result.limits if limit.kind == "position"]
     assert stop.active.any()
     assert stop.beyond < 1e-2
+
+
+@pytest.mark.extended
+def test_constrained_servo_names_the_limits_that_a_run_reaches():
+    scenario = scenarios()["rover-fast"]
+    result = passage(scenario, "constrained", Constrained(scenario))
+    assert result.shown_beyond == "0"
+    reached = [limit for limit in result.limits if limit.active.any()]
+    assert reached
+    for limit in reached:
+        assert result.said[limit.name][limit.active].all()
+    assert not any(active[-500:].any() for active in result.said.values())
+    assert result.errors[-1].max() < 1e-5

@@ -1,0 +1,232 @@
+"""Attacks on limits: smaller ones hardly make joints faster, and none ends a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+import concur as cc
+
+pytestmark = pytest.mark.extended
+
+Floats = NDArray[np.float64]
+PERIOD = 4e-3
+TICK = 1e-3  # light wrists turn within some milliseconds
+SECONDS = 3.0
+
+MOVING = (0.06, -0.04, 0.02, 0.08, 0.04, -0.06)
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """Outputs of a shipped robot, and where it starts.
+
+    Parameters
+    ----------
+    outputs : tuple of tuple
+        Arguments of each output.
+    bent : dict
+        Coordinates of joints at the start, by name; the others are zero.
+    momentum : tuple of float, optional
+        Of a robot that floats.
+    distance : float
+        Where a position is asked for, from the start along each axis, m.
+    """
+
+    outputs: tuple[tuple[Any, ...], ...]
+    bent: dict[str, Any]
+    momentum: tuple[float, ...] | None = None
+    distance: float = 0.3
+
+
+ARM = {"turret": -0.1, "upper_arm": 1.0, "forearm": -1.6}
+SHIPPED = {
+    "car_arm": Shipped(
+        (("nose", "steering", "R2", (0.4, 0, 0)), ("hand", "hand", "R3", (0, 0.1, 0))),
+        ARM | {"hand": 0.4},
+    ),
+    "crane_car": Shipped(
+        (("nose", "steering", "R2", (0.5, 0, 0)), ("load", "boom", "R2", (2, 0, 0))),
+        {"boom": -0.6, "column": 0.3},
+    ),
+    "free_flyer": Shipped(
+        (("attitude", "spacecraft", "SO3"), ("hand", "tool", "R3")),
+        {"turret": 0.5, "upper_arm": -1.5, "forearm": 2.1, "wrist_roll": 0.2, "wrist_pitch": -0.6},
+        MOVING,
+        0.1,
+    ),
+    "mecanum_arm": Shipped(
+        (("base", "base", "SE2"), ("hand", "hand", "R3xSO3", (0, 0, 0.2))),
+        {"joint_2": 0.6, "joint_3": 0.2, "joint_4": 1.3, "joint_5": -0.2, "joint_6": 0.9},
+    ),
+    "orbital_crawler": Shipped(
+        (("left", "left_tip", "R3", (0.2, 0, 0)), ("right", "right_tip", "R3", (0.2, 0, 0))),
+        {"arm": 0.5, "left_tip": 0.6, "right_tip": -0.7},
+        MOVING,
+    ),
+    "planar_floater": Shipped(
+        (("tip", "forearm", "R2", (0.4, 0, 0)),),
+        {"upper_arm": 0.6, "forearm": -1.2},
+        (0.3, -0.2, 0, 0, 0, 0.1),
+        -0.3,
+    ),
+    "rover_arm": Shipped(
+        (("base", "chassis", "R2", (0.25, 0, 0)), ("hand", "forearm", "R3", (0, 0.2, 0))), ARM
+    ),
+    "servicer": Shipped(
+        (("antenna", "satellite", "SO3"), ("hand", "left_hand", "R3")),
+        {"left_shoulder_pitch": 0.6, "left_forearm": -1.2, "right_forearm": -1.0},
+        (0.5, -0.3, 0.2, 1.0, 0.5, -0.5),
+        0.03,
+    ),
+    "station_arm": Shipped(
+        (("tip", "tip", "R3xSO3"),),
+        {"shoulder_yaw": 0.7, "upper_boom": -0.6, "lower_boom": 1.5, "wrist_pitch": -0.9}
+        | {"wrist_yaw": 0.7},
+        (4e2, -2e2, 1e2, 1e3, 2e3, -1e3),
+    ),
+    "tractor_trailers": Shipped((("nose", "tractor", "R2", (0.5, 0, 0)),), {}),
+    "two_handed_spacecraft": Shipped(
+        (("bus", "spacecraft", "SO3"), ("left", "left_hand", "R3", (0.1, 0, 0))),
+        {"upper_arm": (0.2, -0.8, -0.6, 0.0), "forearm": 2.1, "right_hand": -1.8, "left_hand": 2.1},
+        MOVING,
+        0.02,
+    ),
+    "wheel_satellite": Shipped((("attitude", "satellite", "SO3"),), {}, (0, 0, 0, 0.1, 0, 0)),
+}
+"""Shipped robots whose motors are at least as many as their velocities: those that a servo has."""
+
+SUBSETS = [
+    (name, chosen)
+    for name, shipped in SHIPPED.items()
+    for count in range(1, len(shipped.outputs) + 1)
+    for chosen in combinations(range(len(shipped.outputs)), count)
+]
+
+
+@cache
+def reduced(name: str) -> Any:
+    return cc.reduce(getattr(cc.robots, name)(), momentum=SHIPPED[name].momentum)
+
+
+def start(name: str) -> Floats:
+    robot = reduced(name).robot
+    q = robot.neutral()
+    for body, angle in SHIPPED[name].bent.items():
+        q[robot.q_slice(body)] = angle
+    return np.asarray(robot.normalize(q))
+
+
+def servo(name: str, chosen: tuple[int, ...], **options: Any) -> cc.Servo:
+    outputs = [cc.Output(*SHIPPED[name].outputs[k]) for k in chosen]
+    return cc.Servo(reduced(name), outputs, 4.0, 4.0, **options)
+
+
+def away(law: cc.Servo, q: Floats, distance: float) -> cc.ReferenceSample:
+    """Demand to hold the outputs so far away, m, and turned by a third of the number, rad."""
+    goal, k = np.array(law.output(q)), 0
+    for output in law.outputs:
+        if output.group.startswith(("R", "SE2")):
+            size = 2 if output.group == "SE2" else int(output.group[1])
+            goal[k] += distance
+            k += 3 if output.group == "SE2" else size
+        if output.group.endswith("SO3"):
+            turn = Rotation.from_quat(goal[k : k + 4]) * Rotation.from_rotvec([0, 0, distance / 3])
+            goal[k : k + 4] = turn.as_quat()
+            k += 4
+    assert k == len(goal)
+    return cc.ReferenceSample(goal, np.zeros(law.size), np.zeros(law.size))
+
+
+def moved(law: cc.Servo, goal: cc.ReferenceSample, q: Floats) -> Any:
+    """Run with the law sampled, from rest."""
+    model = law.model
+    steps = cc.simulation.Integrator(dt=PERIOD, control_period=PERIOD, compiled=False)
+    rest = np.zeros(model.ns)
+    return cc.simulate(model.robot, law, lambda t: goal, SECONDS, q, rest, dt=steps)
+
+
+def driven(law: cc.Servo, run: Any) -> Floats:
+    """Largest speed of each joint that has a motor."""
+    return np.asarray(np.abs(run.v[:, list(law.model.shape)]).max(axis=0))
+
+
+@pytest.mark.parametrize(("name", "chosen"), SUBSETS)
+def test_fastest_joint_hardly_gains_by_smaller_torque_limits(
+    name: str, chosen: tuple[int, ...]
+) -> None:
+    """Down to a twentieth of the torque; a scaled command makes redundant joints 100 times faster.
+
+    Not at all would be too much to ask: where one motor of a coupled robot lacks torque, what it
+    was to hold back moves others. The gain is the largest where the limits are the smallest.
+    """
+    free, q = servo(name, chosen), start(name)
+    goal = away(free, q, SHIPPED[name].distance)
+    run = moved(free, goal, q)
+    still = np.zeros(free.ns)
+    weight = np.max([np.abs(free.model.bias(at, still)) for at in run.q[::25]], axis=0)
+    weight = weight if weight.shape == (free.nu,) else np.zeros(free.nu)
+    before, peak = driven(free, run).max(), np.abs(run.u).max()
+    for share, gain in ((1.1, 1.0 + 1e-9), (0.5, 1.1), (0.25, 1.3), (0.1, 1.6), (0.05, 2.2)):
+        limits = np.maximum(1.3 * weight, share * peak)
+        law = servo(name, chosen, torque_limits=list(limits), constraints=cc.Constraints())
+        now = moved(law, goal, q)
+        assert (np.abs(now.u) <= limits * (1 + 1e-9)).all()
+        fastest = driven(law, now).max()
+        assert fastest <= gain * before, f"{share}: {fastest} after {before} rad/s"
+
+
+def heaviest(model: Any, rng: np.random.Generator) -> Floats:
+    """Largest torques that rest takes in any of many configurations."""
+    at_rest = np.zeros(model.ns)
+    poses = [model.robot.random(rng) for _ in range(3000)]
+    return np.asarray(np.max([np.abs(model.bias(q, at_rest)) for q in poses], axis=0))
+
+
+ATTACKED = [("rover_arm", (0, 1)), ("rover_arm", (0,)), ("free_flyer", (1,)), ("station_arm", (0,))]
+ATTACKED += [("mecanum_arm", (1,))]
+
+
+@pytest.mark.parametrize(("name", "chosen"), ATTACKED)
+def test_random_starts_and_unreachable_references_end_no_run(
+    name: str, chosen: tuple[int, ...]
+) -> None:
+    rng = np.random.default_rng(39)
+    free = servo(name, chosen)
+    scale = np.abs(moved(free, away(free, start(name), 0.3), start(name)).u).max()
+    limits = np.maximum(1.02 * heaviest(free.model, rng), 0.1 * scale)
+    law = servo(name, chosen, torque_limits=list(limits), constraints=cc.Constraints())
+    tick, model, robot = law.compile(), law.model, law.model.robot
+    size = float(
+        np.ptp([robot.pose(start(name), b.name)[:3, 3] for b in robot.bodies], axis=0).max()
+    )
+    for number in range(200):
+        q = robot.random(rng)
+        s = rng.uniform(-0.3, 0.3, model.ns)
+        sample = away(law, q, rng.uniform(-3, 3) * size)
+        tick.reset()
+        for _ in range(400):
+            u = np.array(tick(q, s, sample))  # raises on a status that is not OK
+            assert np.isfinite(u).all(), number
+            assert (np.abs(u) <= limits * (1 + 1e-9)).all(), number
+            s = s + TICK * np.asarray(model.acceleration(q, s, u))
+            q = np.asarray(robot.integrate(q, TICK * np.asarray(model.velocity(q, s))))
+            q = np.asarray(robot.normalize(q))
+        assert np.isfinite(q).all(), number
+        assert np.isfinite(s).all(), number
+
+
+def test_shipped_robots_that_have_a_servo_are_attacked() -> None:
+    """The others have fewer motors than velocities."""
+    for name in set(dir(cc.robots)) - set(SHIPPED):
+        robot = getattr(cc.robots, name)
+        if not name.startswith("_") and name not in ("Mechanism", "load_shipped"):
+            model = cc.reduce(robot())
+            assert model.nu < model.ns
