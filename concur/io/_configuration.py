@@ -7,7 +7,7 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from concur.robot import Mechanism
 from concur.tables import fault, is_number, located, show, unknown
@@ -37,10 +37,14 @@ def check_joints(
 
 
 def read_configuration(
-    table: Mapping[str, Any], robot: Mechanism, path: str | PathLike[str], label: str
+    table: Mapping[str, Any],
+    robot: Mechanism,
+    path: str | PathLike[str],
+    label: str,
+    rest: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
-    """Read a configuration; joints that are not named are neutral, or follow others."""
-    q = np.array(robot.neutral(), dtype=float)
+    """Read a configuration; other joints are as in `rest`, by default neutral, or follow others."""
+    q = np.array(robot.neutral() if rest is None else rest, dtype=float)
     check_joints(table, robot, path, label)
     places = [robot.joints[name] for name in table]
     if len(set(places)) < len(places):

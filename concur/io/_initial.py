@@ -12,16 +12,17 @@ from annotated_types import Ge, Le
 from scipy.spatial.transform import Rotation
 
 from concur.control import Servo, Start
-from concur.io._configuration import read_configuration
+from concur.io._configuration import check_joints, read_configuration
 from concur.outputs import Output
 from concur.outputs.references import Reference
-from concur.robot import Mechanism
+from concur.robot import COUPLED, Mechanism
 from concur.robot.joints import Free
 from concur.simulation import FASTEST_START
 from concur.tables import (
     Expected,
     NumberOrList,
     Refusal,
+    Text,
     Vector3,
     fault,
     is_number,
@@ -49,7 +50,7 @@ class InitialTable:
     Parameters
     ----------
     q : float or sequence of float, optional
-        Configurations by body, m and rad: a number for a joint with one coordinate, else a list.
+        Configurations by joint, m and rad: a number for a joint with one coordinate, else a list.
         Default: neutral.
     s : mapping, optional
         Shape velocities by name, m/s and rad/s; the base has none. Default: zero.
@@ -57,8 +58,12 @@ class InitialTable:
         The outputs start on their references, in pose and velocity; excludes `q` and `s`. Default:
         as written in `q` and `s`.
     near : float or sequence of float, optional
-        With `start`: configurations by body, m and rad, near which the robot starts. Default:
+        With `start`: configurations by joint, m and rad, near which the robot starts. Default:
         neutral.
+    keyframe : str, optional
+        A stored state of the robot, such as `home` of an MJCF file: its configuration, from which
+        `q` or `near` differ, and its velocities, from which `s` differ; with `start` the former
+        alone. Velocities of a free base give the momentum of the task. Default: none.
     attitude_deg : sequence of float, optional
         Attitude of a base on a `Free` or `Spherical` joint, in place of its entry in `q` or `near`:
         angles (3,), deg, by which it is turned about the inertial axes x, then y, then z. Default:
@@ -76,6 +81,7 @@ class InitialTable:
     s: Annotated[Mapping[str, Velocity], Expected("a table of shape velocities")] | None = None
     start: Annotated[str, one_of((ON_REFERENCE,))] | None = None
     near: Annotated[Mapping[str, NumberOrList], Expected("a table of bodies")] | None = None
+    keyframe: Text | None = None
     attitude_deg: Vector3 | None = None
     spin_deg: Vector3 | None = None
     offset: Annotated[Mapping[str, NumberOrList], Expected("a table of outputs")] | None = None
@@ -107,6 +113,7 @@ def start_on_reference(
 
 def read_posture(table: InitialTable, robot: Mechanism, path: str | PathLike[str]) -> np.ndarray:
     """Configuration that is written, or near which the start is sought."""
+    rest = _stored(table, robot, path)[0]
     field = "near" if table.start else "q"
     given = dict(getattr(table, field) or {})
     if table.attitude_deg is not None:
@@ -120,8 +127,69 @@ def read_posture(table: InitialTable, robot: Mechanism, path: str | PathLike[str
             cure = f"Write its pose in [initial.{field}], or remove it from there."
             raise fault(path, "[initial]", "attitude_deg", expected=expected, came=came, cure=cure)
         turn = Rotation.from_euler("xyz", table.attitude_deg, degrees=True)
-        given[base.joint_label] = [*np.zeros(base.joint.quaternion_at), *turn.as_quat()]
-    return read_configuration(given, robot, path, f"[initial.{field}]")
+        given[base.joint_label] = [*rest[: base.joint.quaternion_at], *turn.as_quat()]
+    return read_configuration(given, robot, path, f"[initial.{field}]", rest)
+
+
+def read_state(
+    table: InitialTable,
+    momentum: Sequence[float] | None,
+    robot: Mechanism,
+    path: str | PathLike[str],
+) -> tuple[np.ndarray, np.ndarray | None, dict[str, float]]:
+    """Configuration, momentum, and by name the velocities that do not follow from it."""
+    velocities = _velocities(table, robot, path)
+    q = read_posture(table, robot, path)
+    found = read_momentum(table, momentum, robot, q, path, velocities)
+    of_base = set(robot.freedom_names[robot.v_spans[0]] if _floats(robot) else ())
+    of_base -= set(table.s or ())  # the model refuses these
+    return q, found, {name: x for name, x in velocities.items() if name not in of_base}
+
+
+def _floats(robot: Mechanism) -> bool:
+    return isinstance(robot.base.joint, Free) and not robot.wheels
+
+
+def _velocities(
+    table: InitialTable, robot: Mechanism, path: str | PathLike[str]
+) -> dict[str, float]:
+    """Velocities at the start by name, also of a base that floats; others are zero."""
+    check_joints((joint_of(robot, n) for n in table.s or {}), robot, path, "[initial.s]")
+    v = _stored(table, robot, path)[1]
+    for mimic in robot.mimics:
+        own, other = robot.freedoms(mimic.body, mimic.of)
+        if abs(v[own] - mimic.multiplier * v[other]) > COUPLED * max(1.0, abs(v[own])):
+            raise fault(
+                path,
+                "[initial]",
+                "keyframe",
+                expected=f"velocities that fit: {mimic.multiplier:g} times that of "
+                f"`{robot.label(mimic.of)}` for `{robot.label(mimic.body)}`",
+                came=f"{v[own]:g}",
+                cure="Write the state in [initial.q] and [initial.s].",
+            )
+        v[own] = 0.0  # follows
+    moving = zip(robot.freedom_names, v.tolist(), strict=True)
+    return {name: x for name, x in moving if x} | dict(table.s or {})
+
+
+def joint_of(robot: Mechanism, freedom: str) -> str:
+    """Name of a joint in that of one of its freedoms, such as `ball` of `ball[wx]`."""
+    return freedom if freedom in robot.joints else freedom.rpartition("[")[0] or freedom
+
+
+def _stored(
+    table: InitialTable, robot: Mechanism, path: str | PathLike[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Configuration and velocity of the keyframe; without one neutral, at rest."""
+    name, still = table.keyframe, np.zeros(robot.nv)
+    if name is None:
+        return np.array(robot.neutral(), dtype=float), still
+    if name not in robot.keyframes:
+        raise unknown(path, "[initial]", "keyframe", "a keyframe", name, robot.keyframes)
+    with located(path, "[initial]", "keyframe"):
+        q, v = robot.keyframe(name)
+    return q, still if table.start else v
 
 
 def read_momentum(
@@ -130,30 +198,28 @@ def read_momentum(
     robot: Mechanism,
     q: np.ndarray,
     path: str | PathLike[str],
-    s: Mapping[str, float] | None = None,
+    velocities: Mapping[str, float],
 ) -> np.ndarray | None:
-    """Momentum as it is written, or that of a spin, with the centre of mass at rest.
-
-    The velocities s of the joints, by name, are those of the table by default.
-    """
-    if table.spin_deg is None:
-        return None if momentum is None else np.array(momentum, dtype=float)
+    """Momentum as it is written, of a keyframe that moves, or of a spin about a centre at rest."""
+    v = np.array([velocities.get(name, 0.0) for name in robot.freedom_names])
+    spin, field = table.spin_deg, "spin_deg"
+    if spin is None:
+        if not (_floats(robot) and np.any(_stored(table, robot, path)[1])):
+            return None if momentum is None else np.array(momentum, dtype=float)
+        field = "keyframe"
     refusal = Refusal(str(path), "[initial]")
     if momentum is not None:
-        refusal("spin_deg", "either `spin_deg` or `momentum`", "both", "Remove one of them.")
-    if not isinstance(robot.base.joint, Free) or robot.wheels:
+        expected = f"either `{field}` with velocities or `momentum`"
+        refusal(field, expected, "both", "Remove one of them.")
+    if spin is None:
+        return np.asarray(robot.momentum(q, v))
+    if not _floats(robot):
         came = f"`{robot.base.name}` on a joint of type {type(robot.base.joint).__name__}"
         cure = "Write `momentum`, or the velocities in [initial.s]."
-        refusal("spin_deg", "a base on a Free joint, without wheels", came, cure)
-    v = np.zeros(robot.nv)
-    for name, value in (s or table.s or {}).items():
-        if name in robot.freedom_names:  # others are refused with the model's velocities
-            v[robot.freedom_names.index(name)] = value
-    span = robot.v_slice(robot.base.name)
-    v[span.start + 3 : span.stop] = np.radians(table.spin_deg)
-    still = slice(span.start, span.start + 3)
+        refusal(field, "a base on a Free joint, without wheels", came, cure)
+    v[:6] = [0.0, 0.0, 0.0, *np.radians(spin)]
     linear = robot.momentum_matrix(q)[:3]
-    v[still] = -np.linalg.solve(linear[:, still], linear @ v)
+    v[:3] = -np.linalg.solve(linear[:, :3], linear @ v)
     return np.array([0.0, 0.0, 0.0, *robot.momentum(q, v)[3:]])
 
 

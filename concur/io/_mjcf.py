@@ -17,6 +17,7 @@ from concur.errors import ConcurError, DescriptionError, install_command, shown
 from concur.files import copy_of, is_file, read_text
 from concur.interop import Link, chain
 from concur.io._mjcf_elements import is_disabled, rotor_joints, rotor_tendons, unread_mjcf
+from concur.io._mjcf_states import keyframes, site_frames
 from concur.io._names import blame, free_name
 from concur.io._sidecar import Sidecar
 from concur.io._unread import Unread
@@ -120,12 +121,23 @@ def load_mjcf(path: str | PathLike[str], sidecar: str | PathLike[str] | None) ->
     owned = _joints(file)
     every = [joint for j in sorted(owned) for joint in owned[j]]
     found = _read(file, owned, table, side)
+    taken = {name for body in found.bodies for name in (body.name, body.joint_label)}
+    frames, beside = site_frames(file.model, file.name, found.names, found.shifts, taken)
+    listed += Unread(path, (), beside).close(side)
+    found.bodies += frames
+    carried: dict[str, list[int]] = {}
+    for j, joint in enumerate(every):
+        if joint.name in found.carrier:
+            carried.setdefault(found.carrier[joint.name], []).append(j)
+    with located(path, ""):
+        states = keyframes(file.model, file.name, found.bodies, carried)
     driven: list[str] | None = found.driven
     if table.actuated is not None:
+        movers = found.carrier | {b.joint_label: b.name for b in found.bodies if b.joint.nv}
         for name in table.actuated:
-            if name not in found.carrier:
-                raise unknown(side, "", "actuated", "a joint that moves", name, found.carrier)
-        driven = list(dict.fromkeys(found.carrier[name] for name in table.actuated))
+            if name not in movers:
+                raise unknown(side, "", "actuated", "a joint that moves", name, movers)
+        driven = list(dict.fromkeys(movers[name] for name in table.actuated))
     elif not file.model.nu:
         base = found.bodies[0].joint
         driven = [b.name for b in found.bodies if b.joint.nv] if base.nv == 1 else None
@@ -148,7 +160,7 @@ def load_mjcf(path: str | PathLike[str], sidecar: str | PathLike[str] | None) ->
         driven = [n for n in map(found.label, driven) if n not in moved]
     parts = table.wheels, gravity, driven, motors, mimics, table.steering, table.supports or {}
     try:
-        return Mechanism(title, found.bodies, *parts, listed)
+        return Mechanism(title, found.bodies, *parts, listed, states)
     except ConcurError as error:
         with located(side if table.wheels else path, *blame(error, vars(table))):
             raise

@@ -131,6 +131,13 @@ def _ranges(model: Any) -> Iterator[str]:
         yield from (_named(model, kind, int(k)) for k in np.flatnonzero(chosen))
 
 
+def _controlled(model: Any) -> Iterator[str]:
+    """Keyframes with controls or activations, which are no part of a state here."""
+    for k in range(model.nkey):
+        if np.any(model.key_ctrl[k]) or np.any(model.key_act[k]):
+            yield _named(model, "key", k)
+
+
 _LOOPS = "constraints other than couplings of two joints, as of closed loops"
 
 RULES: tuple[tuple[str, bool, str, Owners], ...] = (
@@ -169,7 +176,7 @@ RULES: tuple[tuple[str, bool, str, Owners], ...] = (
     ),
     ("geom", False, "contacts", _contacts),
     ("sensor", False, "sensors", lambda m: _some(m.nsensor)),
-    ("keyframe", False, "stored states", lambda m: _some(m.nkey)),
+    ("keyframe", False, "controls and activations of stored states", _controlled),
 )
 """Element, whether it is refused, its meaning, and where a model has it."""
 

@@ -15,6 +15,9 @@ from concur.io._names import blame
 from concur.robot import Body, Mechanism
 from concur.tables import build, fault, file_named, located, read_toml
 
+ROBOT_FILES = (".toml", ".urdf", ".xacro", ".xml", ".mjcf")
+"""Endings of files of robots."""
+
 
 def load(
     path: str | PathLike[str],
@@ -27,7 +30,7 @@ def load(
     """Read a robot from a TOML, URDF or MJCF file.
 
     A TOML file has the fields ``name``, ``gravity`` (3 numbers, m/s^2, zero if not given) and
-    ``actuated`` (names of the bodies with a motor each, default all but the base, joints of motors
+    ``actuated`` (names of the joints with a motor each, default all but the base, joints of motors
     and joints that follow others), and tables ``[[bodies]]``, ``[[wheels]]``, ``[[motors]]`` and
     ``[[mimics]]`` for each body, wheel, motor and joint that follows, and ``[[steering]]`` for each
     steered wheel that follows guides. Their fields are the arguments of `Body`, `Joint`, `Pose`,

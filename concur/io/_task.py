@@ -23,9 +23,9 @@ from concur.errors import (
     SingularConfigurationError,
 )
 from concur.files import given, recorded
-from concur.io._configuration import check_joints, read_configuration
+from concur.io._configuration import read_configuration
 from concur.io._imperfections import read_imperfections, read_slip
-from concur.io._initial import read_momentum, read_posture, spinning, start_on_reference
+from concur.io._initial import joint_of, read_state, spinning, start_on_reference
 from concur.io._nominal import nominal_values
 from concur.io._proof_task import proof_task
 from concur.io._reference import read_reference
@@ -442,7 +442,7 @@ class Task:
 
     def _no_shape_velocity(self, name: str, model: ReducedModel) -> DescriptionError:
         """Build the error for an existing joint that has no independent start velocity."""
-        names, index = model.shape_names, self.robot.joints[_joint_of(self.robot, name)]
+        names, index = model.shape_names, self.robot.joints[joint_of(self.robot, name)]
         body, span = self.robot.bodies[index], self.robot.v_spans[index]
         freedoms = [n for n in self.robot.freedom_names[span] if n in names]
         if freedoms:
@@ -688,7 +688,7 @@ def load_task(path: str | PathLike[str]) -> Task:
         coordinate);
         ``[reference.<output>]`` with the ``kind`` (a constructor in `references`) and its
         arguments, and for outputs in R^n optionally ``relative_to``, the output whose reference it
-        is added to; ``[initial.q]`` and ``[initial.s]`` with configurations by body and shape
+        is added to; ``[initial.q]`` and ``[initial.s]`` with configurations by joint and shape
         velocities by name, neutral and zero where not given, or ``[initial]`` with
         ``start = "on reference"`` and optionally ``near`` and ``offset``; ``[servo]`` with
         ``use_measured_velocity``, ``damping_threshold``, ``torque_limits``, ``torque_weights`` and
@@ -732,11 +732,6 @@ def load_task(path: str | PathLike[str]) -> Task:
     return made
 
 
-def _joint_of(robot: Mechanism, freedom: str) -> str:
-    """Name of a joint in that of one of its freedoms, such as `ball` of `ball[wx]`."""
-    return freedom if freedom in robot.joints else freedom.rpartition("[")[0] or freedom
-
-
 def _made(values: Mapping[str, Any]) -> Task:
     """Make a task of its fields."""
     return Task(**values)
@@ -769,16 +764,12 @@ def _read(path: str | PathLike[str]) -> Task:
     as_modelled = not (task.simulation.control_period or task.imperfections or moving.file)
     if "final_error" not in data.get("tolerances", {}) and not as_modelled:
         tolerances = replace(tolerances, final_error=FINAL_ERROR)
-    velocities = dict(task.initial.s or {})
-    # The joints of the velocities exist; the model determines those that are free later.
-    joints = {freedom: _joint_of(robot, freedom) for freedom in velocities}
-    check_joints(joints.values(), robot, path, "[initial.s]")
     options = task.servo.keywords if task.servo else {}
     rule = options.get("redundancy")
     if rule is not None and rule.posture is not None:
         read_configuration(rule.posture, robot, path, "[servo.redundancy.posture]")
-    start = read_posture(task.initial, robot, path)
-    momentum = read_momentum(task.initial, task.momentum, robot, start, path)
+    # The joints of the velocities exist; the model determines those that are free later.
+    start, momentum, velocities = read_state(task.initial, task.momentum, robot, path)
     beside = "[servo]" if task.servo else ""
     beside = beside or "integral" * any("integral" in table for table in task.outputs)
     read = Task(

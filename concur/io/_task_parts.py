@@ -17,7 +17,7 @@ from concur.control import GAINS, KINDS, Servo, TrackingLaw, law_of_kind, own_ki
 from concur.errors import ConcurError, DescriptionError
 from concur.files import is_file, read_text
 from concur.io._configuration import check_joints
-from concur.io._robot import load, load_shipped, shipped_names
+from concur.io._robot import ROBOT_FILES, load, load_shipped, shipped_names
 from concur.io._task_tables import TrackedOutput
 from concur.outputs import Output, Reference
 from concur.robot import Mechanism
@@ -71,7 +71,7 @@ def read_robot(name: str, path: str | PathLike[str]) -> Mechanism:
 
 
 def is_robot_file(name: str) -> bool:
-    return "/" in name or "\\" in name or Path(name).suffix.lower() in (".toml", ".urdf")
+    return "/" in name or "\\" in name or Path(name).suffix.lower() in ROBOT_FILES
 
 
 def read_plant(file: str, robot: Mechanism, path: str | PathLike[str]) -> Mechanism:

@@ -130,7 +130,11 @@ def load_urdf(
     passive = {free[name] for motor in table.motors for name in motor.ratios}
     passive |= {mimic.body for mimic in mimics}
     led = [wheel for wheel in wheels if wheel.body in [entry.wheel for entry in steering]]
-    passive |= {w.body if w.kind == "slider" else str(groups[w.body].parent) for w in led}
+    for wheel in led:
+        carrier = wheel.body
+        while not groups[carrier].joint.nv and groups[carrier].parent:  # a frame of the wheel
+            carrier = str(groups[carrier].parent)
+        passive.add(carrier if wheel.kind == "slider" else str(groups[carrier].parent))
     actuated = _actuated(free, passive, groups, table, side)
     name = table.name or root.element.get("name") or ""
     if not name.strip() or len(name) > 255 or not name.isprintable():

@@ -18,6 +18,7 @@ from concur.robot._dynamics import mass_matrix as mass_matrix
 from concur.robot._dynamics import mass_times as mass_times
 from concur.robot._dynamics import moment_of_motion as moment_of_motion
 from concur.robot._inertia import Inertia
+from concur.robot._keyframe import Keyframe
 from concur.robot._kinematics import jacobian as jacobian
 from concur.robot._kinematics import joint_basis as joint_basis
 from concur.robot._kinematics import joint_pose as joint_pose
@@ -67,6 +68,7 @@ from concur.robot._systems import control_velocities as control_velocities
 from concur.robot._systems import controls as controls
 from concur.robot._systems import coordinates as coordinates
 from concur.robot._systems import robot_size
+from concur.robot._tree import COUPLED as COUPLED
 from concur.robot._tree import Supports as Supports
 from concur.robot._tree import Tree
 from concur.robot._wheel import BALLS, Support, Wheel
@@ -78,6 +80,7 @@ __all__ = [
     "BALLS",
     "Body",
     "Inertia",
+    "Keyframe",
     "Mechanism",
     "Mimic",
     "Motor",

@@ -17,8 +17,10 @@ from concur.codegen import Matrix, Scalar, Vector, evaluated
 from concur.errors import shown
 from concur.results import show
 from concur.robot import _dynamics, _kinematics, _rows
+from concur.robot._bodies import unknown_name
 from concur.robot._contact import check_wheels
 from concur.robot._exponentials import ScrewTree
+from concur.robot._keyframe import Keyframe
 from concur.robot._massless import check_masses
 from concur.robot._numbers import changed_parts
 from concur.robot._spatial import stacked
@@ -64,6 +66,8 @@ class Mechanism(ScrewTree):
     unread : sequence of str
         Parts of its URDF or MJCF file that the robot lacks or changes, a sentence for each kind;
         `load` fills it in. It has no meaning for the motion, and equal robots may differ in it.
+    keyframes : mapping of str to Keyframe
+        Stored states by name, such as `home`: starts of tasks. Default: none.
 
     Raises
     ------
@@ -108,6 +112,7 @@ class Mechanism(ScrewTree):
     )
 
     unread: Annotated[Sequence[str], INTERNAL] = field(default=(), repr=False, compare=False)
+    keyframes: Mapping[str, Keyframe] = field(default_factory=dict, repr=False, hash=False)
     nf: int = field(init=False, repr=False, compare=False)
     constraint_names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     ground_height: float | None = field(init=False, repr=False, compare=False)
@@ -118,6 +123,8 @@ class Mechanism(ScrewTree):
         if self.nv:
             rng = np.random.default_rng(7)
             check_masses(self, self.inertia_matrices, [self.random(rng) for _ in range(2)])
+        for name, state in self.keyframes.items():
+            state.of(self, f"{self._where}, keyframe `{shown(name)}`")
         names = self.coupling_names
         kept, ground = tuple(range(len(names))), None
         if self.wheels:
@@ -173,6 +180,44 @@ class Mechanism(ScrewTree):
         made.__dict__.update(mine, **changed_parts(self, numbers))
         ScrewTree.__post_init__(made)
         return made
+
+    def keyframe(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Configuration and velocity of a stored state.
+
+        Parameters
+        ----------
+        name : str
+            One of `keyframes`.
+
+        Returns
+        -------
+        q, v : numpy.ndarray
+            Shapes (nq,) and (nv,), m, rad, m/s and rad/s. Joints that follow others, and which the
+            state lacks, have the coordinate that belongs to them.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such state, or it names an unknown joint.
+        ShapeError
+            If a joint has another number of coordinates.
+        DescriptionError
+            If a quaternion is invalid, or a joint that follows another is elsewhere.
+
+        Examples
+        --------
+        >>> import concur as cc
+        >>> from dataclasses import replace
+        >>> home = cc.robot.Keyframe({"turret": 0.5})
+        >>> robot = replace(cc.robots.rover_arm(), keyframes={"home": home})
+        >>> robot.keyframe("home")[0].max().item()
+        0.5
+        """
+        where = f"keyframe `{shown(name)}`"
+        if name not in self.keyframes:
+            raise unknown_name(self._where, "keyframe", name, tuple(self.keyframes))
+        q, v = self.keyframes[name].of(self, f"{self._where}, {where}")
+        return self.check_configuration(self.coupled(q, self.keyframes[name].q), where), v
 
     def wheel_axis(self, wheel: Wheel) -> np.ndarray:
         """Axis of a wheel in its body's frame.

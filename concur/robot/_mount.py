@@ -11,6 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from concur.errors import DescriptionError, shown
 from concur.robot._body import Body
+from concur.robot._keyframe import Keyframe
 from concur.robot._mechanism import Mechanism
 from concur.robot._motor import Motor
 from concur.robot._pose import Pose
@@ -92,6 +93,7 @@ def mount(
             *base.mimics,
             *(replace(m, body=names[m.body], of=names[m.of]) for m in arm.mimics),
         ],
+        keyframes=_states(base, arm, prefix),
         unread=[*base.unread, *(line for line in arm.unread if line not in base.unread)],
     )
 
@@ -108,6 +110,17 @@ def _body(body: Body, prefix: str, on: str, at: Pose, names: Mapping[str, str]) 
     place = at.rotation_matrix @ np.array(inner.translation) + np.array(at.translation)
     placement = Pose(tuple(place.tolist()), tuple(turn.as_quat().tolist()))
     return Body(name, Fixed(), on, placement, body.inertia, shape=body.shape, joint_name=label)
+
+
+def _states(base: Mechanism, arm: Mechanism, prefix: str) -> dict[str, Keyframe]:
+    """Stored states of both; those of one name are one."""
+    found, fixed = dict(base.keyframes), {arm.base.name, *arm.freedom_names[arm.v_spans[0]]}
+    fixed.add(arm.base.joint_label)
+    for name, state in arm.keyframes.items():
+        parts = ({n: x for n, x in part.items() if n not in fixed} for part in (state.q, state.v))
+        mine, other = Keyframe(*parts).renamed(prefix), found.get(prefix + name, Keyframe())
+        found[prefix + name] = Keyframe({**other.q, **mine.q}, {**other.v, **mine.v})
+    return found
 
 
 def _motor(motor: Motor, prefix: str, names: Mapping[str, str]) -> Motor:

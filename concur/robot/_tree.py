@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -24,7 +24,7 @@ from concur.robot._rotor import check_rotors
 from concur.robot._size import extent, length_scale
 from concur.robot._steering import Linkage, Steering, linkages
 from concur.robot._wheel import Wheel
-from concur.robot.joints import Free, Planar, Sliding
+from concur.robot.joints import Free, Planar, Revolute, Sliding, Spherical
 from concur.tables import MOST_BODIES, Expected, Vector3
 
 COUPLED = 1e-6
@@ -93,11 +93,23 @@ class Tree(BodyTree):
             self.index(wheel.body, f"wheel `{wheel.body}`, `body`")
             if wheel.support is not None and wheel.support.body is not None:
                 self.index(wheel.support.body, f"wheel `{wheel.body}`, `support`")
+        steering = self._entries("steering", Steering)
+        if not all(self.bodies[self._index[wheel.body]].joint.nv for wheel in wheels):
+            named, wheels = wheels, tuple(self._on_joint(wheel) for wheel in wheels)
+            on = {old.body: new.body for old, new in zip(named, wheels, strict=True)}
+            steering = tuple(
+                replace(
+                    steered,
+                    wheel=on.get(steered.wheel, steered.wheel),
+                    guides=tuple(on.get(name, name) for name in steered.guides),
+                )
+                for steered in steering
+            )
         self._keep(
             wheels=wheels,
             motors=self._entries("motors", Motor),
             mimics=ordered_mimics(where, self.bodies, self._entries("mimics", Mimic)),
-            steering=self._entries("steering", Steering),
+            steering=steering,
             gravity=vector(self.gravity, 3, f"{where}, `gravity`"),
             supports=self._checked_supports(where),
         )
@@ -114,6 +126,19 @@ class Tree(BodyTree):
         if self.actuated is not None:
             alone = actuated_bodies(where, self, self.actuated, geared, self.platforms, floats)
         self._keep(actuated=tuple(sorted(alone, key=self.joints.__getitem__)))
+
+    def _on_joint(self, wheel: Wheel) -> Wheel:
+        """The wheel on the body that turns, if its body is a frame that is fixed to that one."""
+        index, pose = self._index[wheel.body], np.eye(4)
+        while not self.bodies[index].joint.nv and (parent := self.parents[index]) is not None:
+            index, pose = parent, self.bodies[index].placement.matrix @ pose
+        carrier = self.bodies[index]
+        turns = isinstance(carrier.joint, Revolute | Spherical)
+        if carrier.name == wheel.body or wheel.support or wheel.kind == "slider" or not turns:
+            return wheel
+        axis = None if wheel.axis is None else tuple((pose[:3, :3] @ wheel.axis).tolist())
+        center = tuple((pose @ [*wheel.center, 1.0])[:3].tolist())
+        return replace(wheel, body=carrier.name, center=center, axis=axis)
 
     def _checked_supports(self, where: str) -> dict[str, tuple[float, ...]]:
         """Points of the supports, none of which has the name of a wheel."""

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from concur.interop import Link, chain
+from concur.interop import Link, chain, mujoco
 from concur.robot import Body, Mechanism, Shape, Wheel, joints, shortest_rotation
 from concur.writers._contacts import SOLVER, Contacts, contact_options, support_radius
 from concur.writers._names import add, bounded, check, check_gears, check_unique, refuse, text
@@ -127,6 +127,11 @@ def to_mjcf(robot: Mechanism, time_step: float = 1e-3, *, contacts: Contacts | N
         actuator = add(root, "actuator")
         for motor in motors:
             add(actuator, "motor", **motor)
+    if robot.keyframes:
+        stored, order = add(root, "keyframe"), mujoco(robot, free_base=contacts is not None)
+        for name in robot.keyframes:
+            q, v = robot.keyframe(name)
+            add(stored, "key", name=name, qpos=order.to_q(q), qvel=order.to_v(q, v))
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode") + "\n"
 

@@ -10,6 +10,7 @@ from typing import Any
 from concur.robot import (
     Body,
     Inertia,
+    Mechanism,
     Mimic,
     Motor,
     Pose,
@@ -60,6 +61,11 @@ def to_toml(robot: Tree) -> str:
         document.add("actuated", tomlkit.item(list(robot.actuated or ())))
     document.add("bodies", tables([_body(body) for body in robot.bodies]))
     add_parts(document, robot, ("wheels", "motors", "mimics", "steering"))
+    if isinstance(robot, Mechanism) and robot.keyframes:
+        states = tomlkit.table()
+        for name, state in robot.keyframes.items():
+            states.add(name, {part: dict(getattr(state, part)) for part in ("q", "v")})
+        document.add("keyframes", states)
     return tomlkit.dumps(document)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import mujoco
@@ -287,7 +288,7 @@ ELEMENTS = [
         for group, element in (("0", "actuatorgroupdisable"), ("1 30", None))
     ),
     ("<actuator>", '<sensor><jointpos joint="bend"/></sensor><actuator>', "sensor", "sensors"),
-    ("<actuator>", "<keyframe><key/></keyframe><actuator>", "keyframe", "stored states"),
+    ("<actuator>", '<keyframe><key ctrl="1 2"/></keyframe><actuator>', "keyframe", "controls"),
     *(
         ("<worldbody>", OFF.format(name), f"flag {name}", None)
         for name in ("constraint", "equality", "limit", "clampctrl", "actuation")
@@ -313,10 +314,10 @@ def test_each_element_is_listed_or_refused(old, new, element, listed, tmp_path: 
         assert caught.value.element == element
         written(tmp_path, ARM.replace(old, new, 1), f'ignore = ["{element}"]')
     robot = cc.load(path)
-    (text,) = set(robot.unread) - set(plain.unread)
+    (text,) = [x for x in robot.unread if x not in plain.unread and not x.startswith("`site`")]
     assert text.startswith(f"`{element}`: ")
     assert listed is None or listed in text
-    assert robot == plain or element == "mocap"  # which stands still here
+    assert replace(robot, keyframes={}) == plain or element == "mocap"  # which stands still here
 
 
 def test_armature_of_driven_joints_is_the_rotor_of_their_motors(tmp_path: Path) -> None:

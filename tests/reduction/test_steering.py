@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import concur as cc
 from concur.errors import (
@@ -312,3 +313,28 @@ def test_starts_and_inverse_kinematics_move_the_wheels_that_follow() -> None:
             cc.control.InverseKinematicsSolver(
                 CAR, [options.get("output", nose)], fixed=options.get("fixed", ())
             )
+
+
+@pytest.mark.parametrize("robot", robots(), ids=lambda robot: robot.name)
+def test_wheels_on_frames_of_their_bodies_roll_alike(robot: Mechanism) -> None:
+    """A wheel is on the body that turns, also where a frame fixed to that one is named."""
+    rng, frames, wheels = np.random.default_rng(3), [], []
+    for wheel in robot.wheels:
+        place = Pose(tuple(rng.uniform(-0.2, 0.2, 3)), tuple(Rotation.random(rng=rng).as_quat()))
+        frames += [
+            Body(f"{wheel.body}_hub", joints.Fixed(), wheel.body),
+            Body(f"{wheel.body}_frame", joints.Fixed(), f"{wheel.body}_hub", place),
+        ]
+        center = (np.linalg.inv(place.matrix) @ [*wheel.center, 1.0])[:3]
+        changed = {"body": f"{wheel.body}_frame", "center": tuple(center)}
+        wheels.append(wheel if wheel.kind == "slider" else replace(wheel, **changed))
+    names = {old.body: new.body for old, new in zip(robot.wheels, wheels, strict=True)}
+    tables = [
+        Steering(names[table.wheel], tuple(names[name] for name in table.guides))
+        for table in robot.steering
+    ]
+    framed = replace(robot, bodies=[*robot.bodies, *frames], wheels=wheels, steering=tables)
+    assert (framed.constraint_names, framed.actuated) == (robot.constraint_names, robot.actuated)
+    for _ in range(3):
+        q = robot.random(rng)
+        assert_close(framed.constraints(q), robot.constraints(q), 1e-12)
