@@ -55,7 +55,7 @@ def as_pinocchio_reads_it(path: Path, ours: cc.Mechanism) -> str:
     """Text without XML declaration; joints that carry no mass are fixed, as in our robot."""
     text = re.sub(r"<\?xml[^>]*\?>", "", path.read_text(encoding="utf-8-sig")).strip("\0 \n")
     root = etree.fromstring(text.encode(), etree.XMLParser(encoding="utf-8", recover=True))
-    moving = {body.name for body in ours.bodies}
+    moving = {body.name for body in ours.bodies if body.joint.nv}
     for own in root.iterfind("joint"):
         if own.find("child").get("link") not in moving:
             own.set("type", "fixed")
