@@ -22,7 +22,7 @@ def conditions_of(law: Any) -> tuple[str, ...]:
     if law.damping_threshold is None:
         found.append(f"no singular configuration: the margin stays above {law.singular_margin:g}")
     else:
-        least = max(law.singular_margin, law.damping_threshold)
+        least = max(law.singular_margin, law.damped_below)
         found.append(f"no damping near singular configurations: the margin stays above {least:g}")
     limits = law.torque_limits
     found += [LIMITS] if limits is not None and np.isfinite(limits).any() else []

@@ -356,7 +356,8 @@ def certify_task(
         if servo.integral is not None:
             decay = certify_integral(servo, angle)
         else:
-            usable = box if servo.torque_limits is not None and covers_errors(box) else None
+            covered = servo.torque_limits is not None and servo.constraints is None
+            usable = box if covered and covers_errors(box) else None
             decay = certify(
                 servo, angle, distance, method, chain=method == "tight", operating=usable,
                 progress=lambda done: report(0.3 + 0.4 * done),

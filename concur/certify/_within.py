@@ -62,6 +62,8 @@ def box_conditions(law: Any, operating: OperatingCertificate) -> tuple[str, ...]
     bound = operating.required_margin
     usual = usual_margin(law)
     check(bound >= usual, where, f"a required margin of at least {usual:g}", bound, "Omit it.")
+    kind = "none" if law.constraints is None else "constraints, which the box does not cover"
+    check(law.constraints is None, where, "a servo without `constraints`", kind, "Omit.")
     own, box = law.torque_limits, operating.limits
     if own is not None:
         inside = box is not None and bool(

@@ -322,6 +322,13 @@ class LawCore(EvaluatedMethods, ABC):
             return None
         return usual_scales(self.model, self.decoupling)
 
+    @property
+    def damped_below(self) -> float:
+        """Decoupling margin above which the law is not damped; 0 without damping."""
+        if self.usual is None or self.damping_threshold is None:
+            return 0.0
+        return self.damping_threshold * float(np.max(self.scales[0] / self.usual))
+
     def law_velocities(self, v: Vector) -> Array:
         """Pick from all velocities of the robot those that the law takes.
 
