@@ -126,7 +126,8 @@ def read_posture(table: InitialTable, robot: Mechanism, path: str | PathLike[str
                 came = f"`{base.joint_label}` on a joint of type {type(base.joint).__name__}"
             cure = f"Write its pose in [initial.{field}], or remove it from there."
             raise fault(path, "[initial]", "attitude_deg", expected=expected, came=came, cure=cure)
-        turn = Rotation.from_euler("xyz", table.attitude_deg, degrees=True)
+        placed = Rotation.from_quat(base.placement.rotation)
+        turn = placed.inv() * Rotation.from_euler("xyz", table.attitude_deg, degrees=True)
         given[base.joint_label] = [*rest[: base.joint.quaternion_at], *turn.as_quat()]
     return read_configuration(given, robot, path, f"[initial.{field}]", rest)
 

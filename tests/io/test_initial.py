@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
+import concur as cc
 from concur.control import Servo
 from concur.errors import ConcurError
 from concur.io import Task, load_task
+from concur.io._initial import InitialTable, read_posture
 from tests.io.test_task import TASK, write
+from tests.oracles import assert_close
 
 HEAD, TAIL = TASK.split("[initial.q]")
 TAIL = TAIL[TAIL.index("[simulation]") :]
@@ -187,3 +192,17 @@ def test_a_vehicle_has_no_spin_by_momentum(tmp_path: Path) -> None:
     for field in ("spin_deg", "attitude_deg"):
         with pytest.raises(ConcurError, match=f"`{field}`.*`chassis`"):
             started(tmp_path, f"[initial]\n{field} = [0, 0, 1]\n")
+
+
+def test_attitude_is_about_inertial_axes_where_the_base_is_placed_at_an_angle(
+    tmp_path: Path,
+) -> None:
+    robot = cc.robots.free_flyer()
+    turned = cc.Pose(rotation=(0.0, 0.0, 0.5**0.5, 0.5**0.5))
+    bodies = [replace(robot.base, placement=turned), *robot.bodies[1:]]
+    robot = replace(robot, bodies=bodies)
+    table = InitialTable(attitude_deg=(20.0, -10.0, 30.0))
+    pose = robot.pose(read_posture(table, robot, tmp_path), robot.base.name)
+    # Roll, pitch and yaw: R = Rz(30 deg) Ry(-10 deg) Rx(20 deg).
+    expected = Rotation.from_euler("ZYX", [30.0, -10.0, 20.0], degrees=True).as_matrix()
+    assert_close(pose[:3, :3], expected, 1e-12)
