@@ -125,7 +125,7 @@ def _spec(
     angle = _bound("angle", given["angle"], "rad" in units, np.pi)
     distance = _bound("distance", given["distance"], "m" in units, np.inf)
     servo = Servo(model, outputs, 1.0, 1.0)
-    limits = read_limits("gains, `torque_limits`", given["torque_limits"], model.control_names)
+    limits = read_limits("gains, `torque_limits`", given["torque_limits"], model)
     if not np.isfinite(limits).any():
         raise OutputError(
             "gains, `torque_limits`",

@@ -211,7 +211,7 @@ def operating_bounds(
         stated = {"speeds": own, **parts}
         given = servo.torque_limits if limits is None else limits
         if given is not None:
-            bounds = np.asarray(read_limits(f"{where}, `limits`", given, servo.model.control_names))
+            bounds = np.asarray(read_limits(f"{where}, `limits`", given, servo.model))
     else:
         needs = {"limits": limits is not None, **{name: part.any() for name, part in parts.items()}}
         for name, given in needs.items():

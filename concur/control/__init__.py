@@ -10,6 +10,7 @@ from concur.control._inverse_kinematics import (
     InverseKinematicsSolver,
     inverse_kinematics,
 )
+from concur.control._joint_limits import SLACK as SLACK
 from concur.control._joint_limits import JointLimits, peak_label
 from concur.control._kinds import GAINS, KINDS, gains_of_kind, law_of_kind, own_kind
 from concur.control._law import decoupling_margin, side

@@ -66,6 +66,8 @@ sides of one; rate of z; 1 for each of `limit_names` that is active, else 0."""
 
 
 def _is_limits(value: Any) -> bool:
+    if isinstance(value, bool):
+        return True
     entries = list(value.values()) if isinstance(value, dict) else value
     entries = entries if isinstance(entries, list) else [entries]
     return all(is_number(entry) or is_pair(entry) for entry in entries)
@@ -83,9 +85,9 @@ def _is_bounds(value: Any) -> bool:
 
 _LIMIT = any_of(NUMBER, PAIR)
 _LIMITS = Expected(
-    "a number, one per control, or a table of controls",
+    "true, a number, one per control, or a table of controls",
     _is_limits,
-    any_of(_LIMIT, list_of(_LIMIT), table_of(_LIMIT)),
+    any_of({"type": "boolean"}, _LIMIT, list_of(_LIMIT), table_of(_LIMIT)),
 )
 _WEIGHTS = Expected(
     "one positive number per control, or a table of controls",

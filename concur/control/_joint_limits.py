@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import casadi as ca
@@ -38,12 +39,15 @@ class JointLimits:
         Largest controls, shape (nu,), N and N m.
     robot : Mechanism
         Names and units.
+    motors : mapping of str to (float, numpy.ndarray)
+        Largest speeds of motors with several joints, rad/s, and their rows of ratios, shape (nv,).
     """
 
     positions: np.ndarray
     speeds: np.ndarray
     torques: np.ndarray
     robot: Mechanism
+    motors: Mapping[str, tuple[float, np.ndarray]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, *robots: System) -> JointLimits:
@@ -67,11 +71,16 @@ class JointLimits:
             return cls(free, speeds, torques, cast(Mechanism, system))
         lower = np.max([robot.limits[:, 0] for robot in trees], axis=0)
         upper = np.min([robot.limits[:, 1] for robot in trees], axis=0)
+        motors = dict(trees[0].motor_speeds)
+        for robot in trees[1:]:
+            for name, (most, row) in robot.motor_speeds.items():
+                motors[name] = min(most, motors.get(name, (most, row))[0]), row
         return cls(
             np.column_stack([lower, upper]),
             np.min([robot.speed_limits for robot in trees], axis=0),
             np.min([robot.control_limits for robot in trees], axis=0),
             trees[0],
+            motors,
         )
 
     @property
@@ -79,16 +88,43 @@ class JointLimits:
         """The limits with the rounding beyond them that `judge` tolerates."""
         wide = self.positions + SLACK * np.abs(self.positions) * (-1.0, 1.0)
         speeds, torques = (ends * (1.0 + SLACK) for ends in (self.speeds, self.torques))
-        return JointLimits(wide, speeds, torques, self.robot)
+        motors = {name: (most * (1.0 + SLACK), row) for name, (most, row) in self.motors.items()}
+        return JointLimits(wide, speeds, torques, self.robot, motors)
+
+    @property
+    def without_torques(self) -> JointLimits:
+        """The limits but for those of controls, as for drives that keep them by themselves."""
+        return replace(self, torques=np.full(len(self.torques), np.inf))
 
     @property
     def any(self) -> bool:
         """Whether there is any limit."""
         parts = (self.positions.ravel(), self.speeds, self.torques)
-        return bool(np.isfinite(np.concatenate(parts)).any())
+        return bool(np.isfinite(np.concatenate(parts)).any() or self.motors)
+
+    def motor_range(self, v: np.ndarray) -> np.ndarray:
+        """Smallest and largest speeds of `motors`.
+
+        Parameters
+        ----------
+        v : numpy.ndarray
+            Velocities, shape (k, nv).
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (2, len(motors)).
+        """
+        rows = np.reshape([row for _, row in self.motors.values()], (-1, v.shape[1]))
+        speeds = v @ rows.T
+        return np.stack([speeds.min(axis=0), speeds.max(axis=0)])
 
     def judge(
-        self, q_range: np.ndarray, v_range: np.ndarray, u_range: np.ndarray
+        self,
+        q_range: np.ndarray,
+        v_range: np.ndarray,
+        u_range: np.ndarray,
+        motor_range: np.ndarray | None = None,
     ) -> tuple[Row, ...]:
         """Compare extremes with the limits.
 
@@ -96,18 +132,21 @@ class JointLimits:
         ----------
         q_range, v_range, u_range : numpy.ndarray
             Smallest and largest values, shapes (2, nq), (2, nv) and (2, nu).
+        motor_range : numpy.ndarray, optional
+            `motor_range` of the velocities; default: speeds of motors are not judged.
 
         Returns
         -------
         tuple of Row
             One for each finite limit.
         """
-        return tuple(row for row, _ in self._judged(q_range, v_range, u_range))
+        ranges = q_range, v_range, u_range, *([] if motor_range is None else [motor_range])
+        return tuple(row for row, _ in self._judged(*ranges))
 
     def _judged(
-        self, q_range: np.ndarray, v_range: np.ndarray, u_range: np.ndarray
+        self, q_range: np.ndarray, v_range: np.ndarray, u_range: np.ndarray, *of_motors: np.ndarray
     ) -> list[tuple[Row, int]]:
-        """Rows of `judge`, each with the column of its quantity among all (q, v, u)."""
+        """Rows of `judge`, each with the column of its quantity among all (q, v, u, motors)."""
         if not self.any:
             return []
         robot, found = self.robot, list[tuple[Row, int]]()
@@ -138,6 +177,11 @@ class JointLimits:
             down, limit = bool(-low > high), self.torques[k]
             value, bound = (low, -limit) if down else (high, limit)
             add(peak_label(name, unit), value, bound, unit, down, robot.nq + robot.nv + k)
+        first = robot.nq + robot.nv + robot.nu
+        for ends in of_motors:
+            for k, (name, (most, _)) in enumerate(self.motors.items()):
+                value = max(-ends[0, k], ends[1, k])
+                add(f"largest speed of motor {name}", value, most, "rad/s", False, first + k)
         return found
 
 
@@ -171,7 +215,10 @@ def within_limits(
     if not len(path.configurations):
         return AuditRow("LIM", LIM, AuditStatus.NOT_CHECKED, "there is no exact motion")
     table = _motion(servo, path, reference, bool(np.isfinite(limits.torques).any()))
-    ends = np.cumsum([servo.nq, servo.nv])
+    v = table[:, servo.nq :][:, : servo.nv]
+    turned = [v @ row[:, None] for _, row in limits.motors.values()]
+    table = np.hstack([table, *turned])
+    ends = np.cumsum([servo.nq, servo.nv, servo.nu])
     extremes = np.split(np.stack([table.min(axis=0), table.max(axis=0)]), ends, axis=1)
     rows: list[tuple[Any, int]] = [*limits._judged(*extremes)]
     values = {row.quantity: row.value for row, _ in rows}

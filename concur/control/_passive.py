@@ -79,7 +79,7 @@ class PassiveServo(TrackingLaw):
         positive definite matrix.
     singular_margin : float
         Margin of the decoupling matrix below which no torque is returned.
-    torque_limits : float, sequence or mapping, optional
+    torque_limits : bool, float, sequence or mapping, optional
         Limits at which the controls are cut off, N and N m, as of `Servo`; V may rise there.
     use_measured_velocity : bool
         Whether the law takes all measured velocities of the robot, as of `Servo`.

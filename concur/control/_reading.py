@@ -254,20 +254,20 @@ def _gain_matrix(where: str, value: Any, outputs: Sequence[Output]) -> np.ndarra
     return np.diag(np.concatenate(blocks))
 
 
-def read_limits(where: str, value: Any, control_names: Sequence[str]) -> np.ndarray:
+def read_limits(where: str, value: Any, model: ReducedModel) -> np.ndarray:
     """Read torque limits as a user writes them.
 
     Parameters
     ----------
     where : str
         Place named in errors.
-    value : float, sequence, mapping or None
-        One limit for all controls; one per control; or a mapping from names of controls to
-        limits, where the others have none. A limit is a number (the largest size in
-        both directions), a pair (lower, upper), or None or infinity for no limit.
-        N for forces, N m for torques.
-    control_names : sequence of str
-        The controls, in order.
+    value : bool, float, sequence, mapping or None
+        True for those of the robot's motors and joints; one limit for all controls; one per
+        control; or a mapping from names of controls to limits, where the others have none. A limit
+        is a number (the largest size in both directions), a pair (lower, upper), or None or
+        infinity for no limit. N for forces, N m for torques.
+    model : ReducedModel
+        Model of the robot with its controls.
 
     Returns
     -------
@@ -283,9 +283,18 @@ def read_limits(where: str, value: Any, control_names: Sequence[str]) -> np.ndar
     NonFiniteError
         If a number is NaN.
     OutputError
-        If a lower limit is not below its upper one.
+        If a lower limit is not below its upper one, or the robot has no limits.
     """
-    names = list(control_names)
+    names = list(model.control_names)
+    if value is True:
+        value = getattr(model.system, "control_limits", np.full(len(names), np.inf))
+        if not np.isfinite(value).any():
+            raise OutputError(
+                where,
+                expected="limits, or a robot with limits of motors or joints",
+                came="a robot without them",
+                cure="Give `torque` of its motors or `torque_limit` of its joints.",
+            )
     if isinstance(value, Mapping):
         entries = _by_name(where, value, names, "control", None)
     elif value is None or not np.iterable(value) or isinstance(value, str):

@@ -55,11 +55,11 @@ class Servo(TrackingLaw):
         directions that the outputs are about to lose are damped instead of refused;
         `acceleration_residual` is the rest. Default: refused below `singular_margin`; with
         `constraints` 0.4.
-    torque_limits : float, sequence or mapping, optional
+    torque_limits : bool, float, sequence or mapping, optional
         Limits of the controls, N and N m: a number, one per control, or pairs of lower and
-        upper limit; also by name of the control; True: those of the robot. Where they are active
-        the law takes the nearest shape acceleration within them. Default: none; with `constraints`
-        those of the robot.
+        upper limit; also by name of the control; True: those of the robot's motors and joints.
+        Where they are active the law takes the nearest shape acceleration within them. Default:
+        none; with `constraints` those of the robot.
     use_measured_velocity : bool
         Whether the law takes all measured velocities of the robot v, shape (nv,), in place of
         the shape velocities s: the momentum then is the one measured, not the model's.

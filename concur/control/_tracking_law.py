@@ -157,12 +157,14 @@ class TrackingLaw(LawCore):
             )
         self._keep_sizes(nz)
         names = self.model.control_names
-        if self.torque_limits is True or (self.torque_limits is None and self.constraints):
+        if self.torque_limits is None and self.constraints:
             # Those of the robot; a system without bodies has none.
             own = getattr(self.model.system, "control_limits", np.full(self.nu, np.inf))
             object.__setattr__(self, "torque_limits", own)
+        if self.torque_limits is False:
+            object.__setattr__(self, "torque_limits", None)
         if self.torque_limits is not None:
-            limits = read_limits(f"{where}, `torque_limits`", self.torque_limits, names)
+            limits = read_limits(f"{where}, `torque_limits`", self.torque_limits, self.model)
             object.__setattr__(self, "torque_limits", limits)
         if self.torque_weights is not None:
             where_weights = f"{where}, `torque_weights`"

@@ -46,9 +46,10 @@ class _JointLaw(ABC):
             place, joints = f"{where}, `{name}`", self.model.shape_names
             values = read_each(place, getattr(self, name), joints, "joint")
             object.__setattr__(self, name, values)
+        if self.torque_limits is False:
+            object.__setattr__(self, "torque_limits", None)
         if self.torque_limits is not None:
-            names = self.model.control_names
-            limits = read_limits(f"{where}, `torque_limits`", self.torque_limits, names)
+            limits = read_limits(f"{where}, `torque_limits`", self.torque_limits, self.model)
             object.__setattr__(self, "torque_limits", limits)
         path, ns = self.reference, self.model.ns
         known = isinstance(path, Reference) and path.graph() is not None
@@ -114,7 +115,7 @@ class PD(_JointLaw):
     stiffness, damping : float or array_like
         KP and KD at the joints, a number or one per joint, N m/rad and N m s/rad, for travels N/m
         and N s/m.
-    torque_limits : float, sequence or mapping, optional
+    torque_limits : bool, float, sequence or mapping, optional
         Limits at which the controls are cut off, N and N m, as for `Servo`. Default: none.
 
     Raises
@@ -158,7 +159,7 @@ class ComputedTorque(_JointLaw):
         Path of the shape joints, as for `PD`.
     stiffness, damping : float or array_like
         KP and KD at the joints, a number or one per joint, 1/s^2 and 1/s.
-    torque_limits : float, sequence or mapping, optional
+    torque_limits : bool, float, sequence or mapping, optional
         Limits at which the controls are cut off, N and N m, as for `Servo`. Default: none.
 
     Raises

@@ -37,6 +37,9 @@ class ImperfectionsTable:
 
     Parameters
     ----------
+    motors : bool, optional
+        Whether the numbers of the robot's motors act: friction, efficiency, limits of torque and
+        speed, and encoders. Default: `true`.
     viscous : float or mapping of str to float, optional
         Viscous friction by control, N m s/rad or N s/m. Default: `0`.
     coulomb : float or mapping of str to float, optional
@@ -48,8 +51,6 @@ class ImperfectionsTable:
         Default: none.
     stribeck_speed : float, optional
         Speed at which the excess of friction has fallen to 1/e, rad/s or m/s. Default: `0.1`.
-    torque_limit : float or mapping of str to float, optional
-        Largest torque or force of each control, N m or N. Default: none.
     ripple : float or mapping of str to float, optional
         Torque ripple of each control, as a fraction of its torque. Default: `0`.
     ripple_periods : int, optional
@@ -80,12 +81,12 @@ class ImperfectionsTable:
         Torque of the gravity gradient. Default: none.
     """
 
+    motors: bool = True
     viscous: ByName = None
     coulomb: ByName = None
     stribeck: ByName = None
     full_speed: Positive | None = None
     stribeck_speed: Positive | None = None
-    torque_limit: ByName = None
     ripple: ByName = None
     ripple_periods: (
         Annotated[int, Ge(1), Le(10_000), Expected("a whole number from 1 to 10000")] | None

@@ -16,7 +16,13 @@ from scipy.spatial.transform import Rotation
 from concur.errors import ConcurError, DescriptionError, install_command, shown
 from concur.files import copy_of, is_file, read_text
 from concur.interop import Link, chain
-from concur.io._mjcf_elements import is_disabled, rotor_joints, rotor_tendons, unread_mjcf
+from concur.io._mjcf_elements import (
+    is_disabled,
+    motor_joints,
+    motor_tendons,
+    read_friction,
+    unread_mjcf,
+)
 from concur.io._mjcf_states import keyframes, site_frames
 from concur.io._names import blame, free_name
 from concur.io._sidecar import Sidecar
@@ -117,13 +123,13 @@ def load_mjcf(path: str | PathLike[str], sidecar: str | PathLike[str] | None) ->
     _check_contents(file)
     unread = Unread(path, table.ignore)
     unread_mjcf(file.model, unread)
-    listed = unread.close(side)
+    unread.close(side)
     owned = _joints(file)
     every = [joint for j in sorted(owned) for joint in owned[j]]
     found = _read(file, owned, table, side)
     taken = {name for body in found.bodies for name in (body.name, body.joint_label)}
     frames, beside = site_frames(file.model, file.name, found.names, found.shifts, taken)
-    listed += Unread(path, (), beside).close(side)
+    of_sites = Unread(path, (), beside).close(side)
     found.bodies += frames
     carried: dict[str, list[int]] = {}
     for j, joint in enumerate(every):
@@ -150,11 +156,13 @@ def load_mjcf(path: str | PathLike[str], sidecar: str | PathLike[str] | None) ->
     if driven is not None:
         driven = [name for name in driven if name not in [mimic.body for mimic in mimics]]
     with located(path, ""):
-        motors = _motors(file, found, every)
+        motors, tendons = _motors(file, found, every)
         if "armature" in table.ignore:
             motors = [replace(motor, rotor=0.0, shaft=None) for motor in motors]
-        else:
-            motors += _rotors(file, found, every, driven or [])
+        alone = _of_joints(file, found, every, driven or [], "armature" in table.ignore)
+        motors += alone.values()
+        read_friction(file.model, unread, alone, tendons)
+        listed = unread.close(side) + of_sites
     if driven is not None:
         moved = {name for motor in motors for name in motor.ratios}
         driven = [n for n in map(found.label, driven) if n not in moved]
@@ -325,9 +333,10 @@ def _refuse_actuator(file: _File, k: int) -> NoReturn:
     file.refuse(place, expected, "another actuator", "Remove it.")
 
 
-def _motors(file: _File, found: _Robot, every: list[_Joint]) -> list[Motor]:
-    """Actuators of tendons, of joints that a tendon moves too, and of sites."""
+def _motors(file: _File, found: _Robot, every: list[_Joint]) -> tuple[list[Motor], list[int]]:
+    """Actuators of tendons, of joints that a tendon moves too, and of sites; tendons with one."""
     model, motors, labels = file.model, [], {body.joint_label for body in found.bodies}
+    of_tendons = motor_tendons(model)
     for k in range(model.nu):
         kind, at, gear = (
             int(model.actuator_trntype[k]),
@@ -353,30 +362,37 @@ def _motors(file: _File, found: _Robot, every: list[_Joint]) -> list[Motor]:
             joints = {moved[j]: ratio * float(gear[0]) for j, ratio in ratios.items()}
             if name in labels and name not in joints:
                 name = free_name(name, labels)
-            armature = 0.0
-            if kind == _TENDON and int(at[0]) in rotor_tendons(model):
-                armature = float(model.tendon_armature[at[0]]) / float(gear[0]) ** 2
-            shaft = _STILL if armature else None
-            motors.append(Motor(name, joints, rotor=armature, shaft=shaft, torque=most))
-    return motors
+            numbers = of_tendons.get(int(at[0]), {}) if kind == _TENDON else {}
+            ratio = abs(float(gear[0]))
+            numbers = {n: x / ratio ** (1 if n == "coulomb" else 2) for n, x in numbers.items()}
+            shaft = _STILL if "rotor" in numbers else None
+            motors.append(Motor(name, joints, shaft=shaft, torque=most, **numbers))
+    return motors, list(of_tendons)
 
 
-def _rotors(file: _File, found: _Robot, every: list[_Joint], driven: Sequence[str]) -> list[Motor]:
-    """Motors of joints with an `armature`: the reflected inertia of a rotor, as MuJoCo has it."""
-    motors = []
+def _of_joints(
+    file: _File, found: _Robot, every: list[_Joint], driven: Sequence[str], still: bool
+) -> dict[int, Motor]:
+    """Motors of joints with `armature`, the reflected inertia of a rotor, or with friction."""
+    motors = dict[int, Motor]()
     bodies = {body.name: body for body in found.bodies}
-    for j in rotor_joints(file.model):
+    for j, numbers in motor_joints(file.model).items():
+        if still:
+            numbers.pop("rotor", None)
         name = found.carrier.get(every[j].name, "")
+        if not numbers:
+            continue
         if name not in driven or bodies[name].joint.nv != 1:
+            if "rotor" not in numbers:
+                continue  # its friction is listed
             file.refuse(
                 f"joint `{every[j].name}`",
                 "`armature` of joints that have a motor each",
                 "a joint that another one of the sidecar replaces, or without a motor",
                 'Leave the inertia of its rotor out: ignore = ["armature"] and no armature here.',
             )
-        inertia = float(file.model.dof_armature[file.model.jnt_dofadr[j]])
-        label = bodies[name].joint_label
-        motors.append(Motor(label, label, rotor=inertia, shaft=_STILL))
+        label, shaft = bodies[name].joint_label, _STILL if "rotor" in numbers else None
+        motors[j] = Motor(label, label, shaft=shaft, **numbers)
     return motors
 
 

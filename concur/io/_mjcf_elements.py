@@ -63,22 +63,34 @@ def _with(*quantities: str) -> Owners:
     return owners
 
 
-def rotor_joints(model: Any) -> list[int]:
-    """Hinges and slides with an `armature` that an actuator moves directly, and no tendon."""
+OF_MOTORS = {"armature": "rotor", "damping": "viscous", "frictionloss": "coulomb"}
+"""Numbers of joints and tendons, and what they are of the motor that moves these."""
+
+
+def motor_joints(model: Any) -> dict[int, dict[str, Any]]:
+    """Hinges and slides that an actuator moves directly, and no tendon: numbers of their motors."""
     driven = {int(model.actuator_trnid[k, 0]) for k in _acting(model, *_ON_JOINTS)}
     led = {int(j) for j, kind in zip(model.wrap_objid, model.wrap_type, strict=True) if kind == 1}
-    return [
-        j
-        for j in sorted(driven - led)
-        if model.jnt_type[j] > _BALL and model.dof_armature[model.jnt_dofadr[j]]
-    ]
+    hinges = [j for j in sorted(driven - led) if model.jnt_type[j] > _BALL]
+    return {j: _numbers(model, "dof", int(model.jnt_dofadr[j])) for j in hinges}
 
 
-def rotor_tendons(model: Any) -> list[int]:
-    """Tendons with an `armature` that one actuator moves."""
+def motor_tendons(model: Any) -> dict[int, dict[str, Any]]:
+    """Tendons that one actuator moves: numbers of their motors."""
     moved = [int(model.actuator_trnid[k, 0]) for k in _acting(model, _ON_TENDON)]
-    armature = getattr(model, "tendon_armature", np.zeros(model.ntendon))
-    return [t for t in sorted(set(moved)) if moved.count(t) == 1 and armature[t]]
+    return {t: _numbers(model, "tendon", t) for t in sorted(set(moved)) if moved.count(t) == 1}
+
+
+def _numbers(model: Any, start: str, k: int) -> dict[str, Any]:
+    """Numbers of a motor by field; friction that is no constant times the speed is none of it."""
+    polynomial = getattr(model, f"{start}_dampingpoly", None)
+    curved = polynomial is not None and np.any(polynomial[k])
+    found = dict[str, Any]()
+    for quantity, field in OF_MOTORS.items():
+        array = getattr(model, f"{start}_{quantity}", None)  # versions of MuJoCo lack some
+        if array is not None and array[k] and not (curved and quantity == "damping"):
+            found[field] = float(array[k])
+    return found
 
 
 def _acting(model: Any, *kinds: int) -> Iterator[int]:
@@ -88,8 +100,8 @@ def _acting(model: Any, *kinds: int) -> Iterator[int]:
 
 def _unmotored(model: Any) -> Iterator[str]:
     """Parts with an `armature` that is not the rotor of a motor."""
-    read = {_named(model, "joint", j) for j in rotor_joints(model)}
-    read |= {_named(model, "tendon", t) for t in rotor_tendons(model)}
+    read = {_named(model, "joint", j) for j, of in motor_joints(model).items() if "rotor" in of}
+    read |= {_named(model, "tendon", t) for t, of in motor_tendons(model).items() if "rotor" in of}
     yield from (name for name in _with("armature")(model) if name not in read)
 
 
@@ -179,6 +191,18 @@ RULES: tuple[tuple[str, bool, str, Owners], ...] = (
     ("keyframe", False, "controls and activations of stored states", _controlled),
 )
 """Element, whether it is refused, its meaning, and where a model has it."""
+
+
+def read_friction(model: Any, found: Unread, joints: Iterable[int], tendons: Iterable[int]) -> None:
+    """Take friction of joints and tendons that is that of motors from the parts not read."""
+    names = {_named(model, "joint", j): motor_joints(model)[j] for j in joints}
+    names |= {_named(model, "tendon", t): motor_tendons(model)[t] for t in tendons}
+    of_motors = {"damping": "viscous", "frictionloss": "coulomb"}
+    found.parts = [
+        part
+        for part in found.parts
+        if of_motors.get(part.element, "") not in names.get(part.owner, {})
+    ]
 
 
 def unread_mjcf(model: Any, found: Unread) -> None:

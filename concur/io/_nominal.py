@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concur.robot import Mechanism
-from concur.simulation import KINDS, Imperfections, Kind, Slip
+from concur.simulation import KINDS, Imperfections, Kind, Slip, motor_numbers
 from concur.tables import is_number
 
 OF_ROBOT = {
@@ -25,6 +25,7 @@ OF_ROBOT = {
     "support_radius": "support.radius",
     "grip": "grip",
     "ratio": "ratio",
+    "rotor": "rotor",
 }
 """Quantities of the robot, and what they are in the names of its numbers."""
 
@@ -46,6 +47,7 @@ QUANTITIES = {
     "support_radius": "Radius of the support of wheels, m.",
     "grip": "Friction coefficient of wheels with `[plant.slip]`.",
     "ratio": "Gear ratio of each joint of motors.",
+    "rotor": "Moment of inertia of the rotor of motors, kg m^2; of linear motors mass, kg.",
     **{name: ", ".join([kind.text, *_units(kind)]) + "." for name, kind in KINDS.items()},
     "initial_q": "Displacement of the joint of bodies at the start: one number for each degree of "
     "freedom, rad and m; of a base along its axes.",
@@ -82,7 +84,7 @@ def nominal_values(
 ) -> Nominal:
     """All quantities of a task that may be uncertain: those of the robot that moves first."""
     found = _of_robot(robot, slip)
-    real = imperfections or Imperfections()
+    real = imperfections or Imperfections(motors=False)
     efforts = dict(zip(robot.control_names, robot.control_units, strict=True))
     for kind in KINDS:
         names, values = real.names(kind, robot), real.values(kind, robot)
@@ -98,6 +100,12 @@ def nominal_values(
                 name: NominalValue(np.array(value), _unit(kind, name, efforts))
                 for name, value in zip(names, values, strict=True)
             }
+            if not real.motors:  # numbers of motors that have no effect cannot be uncertain
+                idle = dict.fromkeys(motor_numbers(kind, robot), np.inf)
+                found[kind] |= {
+                    name: NominalValue(np.array(value), _unit(kind, name, efforts))
+                    for name, value in idle.items()
+                }
     start = [body for body in robot.bodies if body.joint.nv and body.name not in robot.following]
     free = {body.joint_label: np.full(body.joint.nv, np.nan) for body in start}
     found["initial_q"] = {
@@ -157,7 +165,7 @@ def _of_robot(robot: Mechanism, slip: Slip | None) -> Nominal:
             found["grip"][wheel.body] = NominalValue(np.array(slip.grip[k]), "")
     for motor in robot.motors:
         if motor.ratios:
-            add(motor.name, {"ratio": ""})
+            add(motor.name, {"ratio": ""} | ({"rotor": "kg m^2"} if motor.rotor else {}))
     return found
 
 

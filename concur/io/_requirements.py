@@ -13,7 +13,7 @@ import numpy as np
 from concur.control import JointLimits
 from concur.outputs import Output
 from concur.robot import Mechanism
-from concur.simulation import Plant, Slip, Tolerances, error_parts
+from concur.simulation import Plant, Slip, Tolerances, error_parts, motor_numbers
 from concur.tables import (
     PAIR,
     Expected,
@@ -395,6 +395,11 @@ def _usual(
         for name, unit, bound in zip(names, units, bounds.tolist(), strict=True):
             if math.isfinite(bound):
                 yield _within(kind, name, (-bound, bound), unit)
+    for name, (most, _) in limits.motors.items():
+        ends = ((f"motor_speed:{name}", -most, most),)
+        yield Requirement("speed", f"speed motor {name}", ends, most, "rad/s")
+    for name in motor_numbers("continuous", robot):
+        yield Requirement("heat", f"heat motor {name}", ((f"heat:{name}", -math.inf, 1.0),), 1.0)
     yield Requirement("ticks", "ticks", ())
 
 

@@ -33,6 +33,7 @@ from concur.io._requirements import read_requirements
 from concur.io._task_parts import (
     check_control_names,
     check_law,
+    check_reserve,
     frozen,
     is_robot_file,
     law_words,
@@ -322,6 +323,7 @@ class Task:
             check_control_names(option, named, model.control_names, self.path)
         try:
             servo = Servo(model, self.outputs, self.stiffness, self.damping, **self.servo_options)
+            check_reserve(self.servo_options, "[servo]", model, self.path)
         except ConcurError as error:
             with located(self.path, *option_at_fault(error)):
                 raise
@@ -556,9 +558,10 @@ class Task:
         period = self.control_period or self.dt
         ticks, stride = round(self.duration / period), max(round(period / (run.dt or period)), 1)
         signals = run_signals(run)
-        invalid = first_invalid(
-            valid_ranges(run.robot, run.slip, run.joint_limits, self.tolerances.constraint), signals
-        )
+        limits, real = run.joint_limits, run.imperfections
+        limits = limits if real is None or not real.motors else limits.without_torques
+        ranges = valid_ranges(run.robot, run.slip, limits, self.tolerances.constraint)
+        invalid = first_invalid(ranges, signals)
         stopped = None if invalid is None else min(invalid[0] // stride, ticks - 1)
         # The last row has no period.
         rows = {name: values[:-1:stride] for name, values in signals.items()}
@@ -603,7 +606,7 @@ class Task:
             q0=self.q0,
             s0=self.shape_velocities(servo),
             momentum=self.plant_momentum,
-            imperfections=self.imperfections or Imperfections(),
+            imperfections=self.imperfections or Imperfections(motors=False),
             slip=self.slip,
             times=(self.duration, self.dt, self.control_period or self.dt),
             method=self.method,
@@ -836,6 +839,8 @@ def _worlds(task: Task, table: TaskTable) -> dict[str, Any]:
     real = read_imperfections(table.imperfections, robot, path)
     slip = read_slip(table.plant.slip, robot, path)
     limits = JointLimits.of(task.robot, robot)
+    if table.requirements is None and real is not None and real.motors:
+        limits = limits.without_torques
     times = task.duration, task.control_period or task.dt
     found: dict[str, Any] = {
         "imperfections": real,

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.control import GAINS, KINDS, Servo, TrackingLaw, law_of_kind, own_kind
+from concur.control import GAINS, KINDS, Servo, TrackingLaw, law_of_kind, own_kind, read_limits
 from concur.errors import ConcurError, DescriptionError
 from concur.files import is_file, read_text
 from concur.io._configuration import check_joints
 from concur.io._robot import ROBOT_FILES, load, load_shipped, shipped_names
 from concur.io._task_tables import TrackedOutput
 from concur.outputs import Output, Reference
+from concur.reduction import ReducedModel
 from concur.robot import Mechanism
 from concur.tables import (
     build,
@@ -241,7 +242,10 @@ def read_law(
     file, _, name = table["kind"].rpartition(":")
     try:
         kind = own_kind(source, file, name) if file else table["kind"]
-        return law_of_kind(kind, servo, options, motion)
+        law = law_of_kind(kind, servo, options, motion)
+        if not file:
+            check_reserve(options, "[law]", servo.model, path)
+        return law
     except ConcurError as error:
         named = [word for word in re.findall(r", `(\w+)`", error.where) if word != "kind"]
         with located(path, "[law]", named[0] if named else "kind"):
@@ -255,6 +259,29 @@ def check_control_names(
     for name in values if isinstance(values, dict) else ():
         if name not in controls:
             raise unknown(path, "[servo]", field, "a drive", name, controls)
+
+
+def check_reserve(
+    options: Mapping[str, Any], table: str, model: ReducedModel, path: str | PathLike[str]
+) -> None:
+    """Refuse torque limits that repeat or exceed those of the robot, which are named by `true`."""
+    given = options.get("torque_limits")
+    if given is None or isinstance(given, bool):
+        return
+    largest = np.abs(read_limits("torque limits", given, model))
+    for name, most, ends in zip(
+        model.control_names, model.robot.control_limits, largest, strict=True
+    ):
+        if (np.isfinite(ends) & (ends >= most)).any():
+            raise fault(
+                path,
+                table,
+                "torque_limits",
+                expected=f"less than {most:g}, the limit of `{name}` in the robot",
+                came=show(given),
+                cure="Write torque_limits = true for the limits of the robot; numbers are for a "
+                "law that keeps a reserve.",
+            )
 
 
 def option_at_fault(error: ConcurError) -> tuple[str, str]:

@@ -23,6 +23,11 @@ FORMS = (
     "an interval [low, high], or a table with one of `relative`, `normal`, `triangular`, `choice`"
 )
 
+_ACT = (
+    "Give the number in [imperfections], or in the robot, whose motors act in a task with a table "
+    "[imperfections]."
+)
+
 Place = tuple[str, ...]
 """Position of an entry in the file."""
 
@@ -67,6 +72,8 @@ def read_world(
         for kind, place, value in _entries(kinds, "world", nominal):
             _check_name(place[-1], nominal[kind], place)
             shape = nominal[kind][place[-1]].value.shape
+            if np.isinf(nominal[kind][place[-1]].value).any():
+                raise refused(place, "a finite nominal value", "none", _ACT)
             entries = value if shape and isinstance(value, list) else [value]
             sound = all(is_number(entry) and np.isfinite(entry) for entry in entries)
             if not sound or np.shape(value) != shape:
@@ -169,14 +176,13 @@ def _distribution(value: Any, nominal: float, place: Place, skip: bool) -> Any:
         came = show(value) if not isinstance(value, Mapping) else f"a table {shown(dict(value))}"
         cure = "Write for example [-0.1, 0.1], or { relative = [-0.1, 0.1] }."
         raise refused(place, FORMS, came, cure)
+    if np.isinf(nominal):
+        raise refused(place, "a finite nominal value", "none", _ACT)
     if share and (nominal == 0.0 or not np.isfinite(nominal)):
         if skip and nominal == 0.0:
             return None
         came = "zero" if nominal == 0.0 else "a quantity without one"
         raise _no_nominal(place, "a nominal value other than zero for a relative deviation", came)
-    if np.isinf(nominal):
-        cure = f"Give [imperfections.{place[1]}] {place[-1]}."
-        raise refused(place, "a finite nominal value", "no limit", cure)
     return _made(way, np.array(numbers, dtype=float), nominal if share else 1.0, place)
 
 

@@ -184,6 +184,7 @@ class WorldLoop:
             As of `concur.simulation.valid_ranges`.
         """
         limits = JointLimits.of(self.robot, self.servo.model.system)
+        limits = limits.without_torques if self.imperfections.motors else limits
         return valid_ranges(self.robot, self.slip, limits, constraint)
 
     def inputs(self, values: Values, count: int) -> WorldInputs:

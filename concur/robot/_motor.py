@@ -374,6 +374,13 @@ def check_motors(
                     "`wrench`.",
                 )
             geared[bodies[name]] = motor.name
+            if motor.encoder is not None and tree.bodies[tree.index(bodies[name])].joint.nv > 1:
+                raise DescriptionError(
+                    f"{place}, `encoder`",
+                    expected="joints with one coordinate, which an encoder counts",
+                    came=f"`{name}`",
+                    cure="Remove the encoder.",
+                )
     return geared
 
 

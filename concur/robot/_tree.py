@@ -329,10 +329,17 @@ class Tree(BodyTree):
         return limits
 
     @cached_property
-    def motor_speeds(self) -> np.ndarray:
-        """Largest speed of each control, shape (nu,), m/s and rad/s; infinite without a limit."""
-        alone = [math.inf] * len(self.actuated_freedoms)
-        return np.array([*alone, *(motor.speed for motor in self.motors)])
+    def motor_speeds(self) -> dict[str, tuple[float, np.ndarray]]:
+        """By motor with several joints: its largest speed, and its ratios as a row, (nv,)."""
+        found = {}
+        for motor in self.motors:
+            if len(motor.ratios) > 1 and motor.speed < math.inf:
+                row = np.zeros(self.nv)
+                row[[self.freedom_names.index(name) for name in motor.ratios]] = [
+                    *motor.ratios.values()
+                ]
+                found[motor.name] = motor.speed, row
+        return found
 
     @cached_property
     def driven_freedoms(self) -> tuple[int, ...]:

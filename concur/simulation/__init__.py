@@ -17,6 +17,7 @@ from concur.simulation._integrator import (
 )
 from concur.simulation._latency import Latency, encoder_count, encoder_reading
 from concur.simulation._motion import Motion
+from concur.simulation._motors import motor_numbers as motor_numbers
 from concur.simulation._mujoco import ContactRun, mujoco_run
 from concur.simulation._plant import Plant
 from concur.simulation._program import Program, loop_program

@@ -115,7 +115,7 @@ class AdaptiveSteps:
         for name in FORCE_STATES:
             units[states[name]] = FORCE_UNIT
         memory = slice(states["law"].start + KEPT, states["law"].stop)
-        parts = states["q"], states["v"], states["work"], memory, states["load"]
+        parts = states["q"], states["v"], states["work"], memory, states["load"], states["heat"]
         self._places = np.r_[parts]
         self._units, sizes = units[self._places], program.sizes
         tick, step = [sizes.nx, sizes.np, sizes.nr, 0], [sizes.nx, sizes.np, sizes.nu]
@@ -152,20 +152,22 @@ class AdaptiveSteps:
         )
 
     def _slope(self, command: np.ndarray, y: np.ndarray, p: np.ndarray) -> np.ndarray:
-        """Rates of (q, v, work, z, loads) under a command."""
+        """Rates of (q, v, work, z, loads, heat) under a command."""
         inputs, (nq, nv) = self._inputs, (self._program.plant.nq, self._program.plant.nv)
         law, held = self._program.law, bool(self._program.steps_per_tick)
         nz = 0 if held else law.nz
         inputs["q"][:, 0], inputs["v"][:, 0] = y[:nq], y[nq : nq + nv]
         inputs["z"][:, 0] = y[nq + nv + 1 :][:nz]
-        inputs["load"][:, 0], inputs["p"][:, 0] = y[nq + nv + 1 + law.nz :], p[:-1]
+        behind = nq + nv + 1 + law.nz
+        load, inputs["heat"][:, 0] = np.split(y[behind:], [self._program.plant.nl])
+        inputs["load"][:, 0], inputs["p"][:, 0] = load, p[:-1]
         inputs["command"][:, 0] = command
         self._rates.trigger()
         if not self._rates.succeeded:
             raise FloatingPointError
-        vdot, work, moving, _, _, load = (view[:, 0] for view in self._rates.outputs[:U])
+        vdot, work, moving, _, _, *last = (view[:, 0] for view in self._rates.outputs[:U])
         still, turned = np.zeros(law.nz - nz), self._turn(y[:nq], y[nq : nq + nv])
-        return np.concatenate([turned, vdot, work, moving, still, load])
+        return np.concatenate([turned, vdot, work, moving, still, *last])
 
     def _moved(
         self, x: np.ndarray, p: np.ndarray, command: Callable[[float], np.ndarray]
@@ -210,7 +212,8 @@ class AdaptiveSteps:
         share[:] = 0.0
         slope(t, y)
         vdot, u = self._rates.outputs[0][:, 0], self._rates.outputs[U][:, 0]
-        q, v, load = y[: plant.nq], y[plant.nq :][: plant.nv], y[len(y) - plant.nl :]
+        q, v = y[: plant.nq], y[plant.nq :][: plant.nv]
+        load = self._inputs["load"][:, 0]
         empty = np.zeros(0)
         found = self._sticking[0](q, v, empty, load, u, vdot, empty, p[:-1], p[-1])
         share[:] = found[0]
@@ -222,7 +225,7 @@ class AdaptiveSteps:
         q, v = y[: plant.nq], y[plant.nq :][: plant.nv]
         share, u = ca.DM(self._inputs["share"]), self._rates.outputs[U][:, 0]
         assert self._sticking is not None
-        found = self._sticking[1](q, v, np.zeros(0), p[:-1], share, h, *response)
+        found = self._sticking[1](q, v, np.zeros(0), u, p[:-1], share, h, *response)
         jump, _, faster = (np.array(part).ravel() for part in found)
         y[plant.nq + plant.nv] += h / 2 * (u @ faster)
         y[: plant.nq] = self._robot.integrate(q, h / 2 * jump)

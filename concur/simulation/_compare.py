@@ -21,6 +21,7 @@ from concur.outputs import Output, Reference, reference_for
 from concur.results import Figures, Row, Table, picked, save_result, show, verdict
 from concur.robot import Mechanism, control_velocities, coordinates
 from concur.simulation._findings import SETTLED, settling_time
+from concur.simulation._motors import heat_of, heat_rows
 from concur.simulation._plant import Plant
 from concur.simulation._record import Recorder
 from concur.simulation._run_data import RunData, error_parts
@@ -113,6 +114,14 @@ class RunRecord:
         return cls(robot=run.robot, outputs=outputs, joint_limits=run.joint_limits, **arrays)
 
     @property
+    def limit_rows(self) -> tuple[Row, ...]:
+        """Extremes of what has a limit of the robot, joints and motors, beside the limits."""
+        limits, applied = self.joint_limits, np.clip(self.u, *self.u_range)
+        heat = heat_of(self.robot, self.t, applied)
+        ranges = self.q_range, self.v_range, self.u_range, limits.motor_range(self.v)
+        return (*limits.judge(*ranges), *heat_rows(self.robot, heat))
+
+    @property
     def status(self) -> str:
         """Whether it reached its end and kept all limits of its `rows`: "passed" or "failed"."""
         return verdict(self.rows)
@@ -128,7 +137,7 @@ class RunRecord:
             found.append(Row(f"error of {name}, at the end", end, unit=unit))
         if self.margin.size:
             found.append(Row("smallest decoupling margin", float(self.margin.min())))
-        return (*found, *self.joint_limits.judge(self.q_range, self.v_range, self.u_range))
+        return (*found, *self.limit_rows)
 
     @property
     def figures(self) -> Figures:
@@ -182,7 +191,7 @@ class RunRecord:
         """Limits of the joints that the run does not keep, each with value and limit."""
         return tuple(
             f"{row.quantity} {row.shown}, limit {row.limit:.3g} {row.unit}"
-            for row in self.joint_limits.judge(self.q_range, self.v_range, self.u_range)
+            for row in self.limit_rows
             if not row.holds
         )
 

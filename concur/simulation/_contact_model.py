@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from types import ModuleType
 
 import numpy as np
@@ -58,7 +59,9 @@ class ContactModel:
     def __init__(self, robot: Mechanism, contacts: Contacts, time_step: float) -> None:
         self.mujoco = load_mujoco()
         self.robot, self.order = robot, interop.mujoco(robot, free_base=True)
-        text = to_mjcf(robot, time_step, contacts=contacts)
+        # Drives are ideal, as in runs without imperfections.
+        ideal = [replace(motor, viscous=0.0, coulomb=0.0) for motor in robot.motors]
+        text = to_mjcf(replace(robot, motors=ideal), time_step, contacts=contacts)
         self.model = self.mujoco.MjModel.from_xml_string(text)
         self.model.opt.disableflags |= self.mujoco.mjtDisableBit.mjDSBL_AUTORESET
         self.data = self.mujoco.MjData(self.model)

@@ -239,7 +239,7 @@ class _Loop:
         state, law = program.state, program.law
         places = self.grid.places[:count]
         x = trace.x[places if program.ideal else rows * max(1, (len(trace.x) - 1) // len(trace.u))]
-        found = {name: state(x, name) for name in ("q", "v", "load")}
+        found = {name: state(x, name) for name in ("q", "v", "load", "heat")}
         found |= {"work": state(x, "work")[:, 0], "t": rows * program.dt * self.stride}
         # A held torque, and its residual, are those of the instant at which it was computed.
         held = np.minimum(rows, max(count - 2, 0)) // (self.per if program.ideal else 1)

@@ -1,9 +1,9 @@
 """What imperfections do, over expressions: to commands, to the robot, and to what the law sees.
 
-A command passes torque limit and lag (`torque_function`), ripple, flexible joint and friction
-(`rate_function`, with disturbances); the law sees joints through encoders (`measured_function`). A
-new kind of `KINDS` gets its effect here. Numbers that are certain are constants of the graphs; a
-number without effect leaves no trace.
+A command passes torque limit and lag (`torque_function`), the line of speed and torque, ripple,
+flexible joint and friction (`rate_function`, with disturbances and the heat of motors); the law
+sees joints through encoders (`measured_function`). A new kind of `KINDS` gets its effect here.
+Numbers that are certain are constants of the graphs; a number without effect leaves no trace.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ from concur.simulation._disturbances import (
     wrench_force,
     wrench_on_base,
 )
-from concur.simulation._friction import STRIBECK_SPEED, Sticking, dry_level
-from concur.simulation._imperfections import KINDS, TABLES, Imperfections, Scalar, joint_places
+from concur.simulation._friction import Sticking, dry_level
+from concur.simulation._imperfections import KINDS, Imperfections, Scalar, joint_places
 from concur.simulation._latency import encoder_reading
+from concur.simulation._motors import motor_numbers, shared_encoders
 from concur.system import System
 
 FullOrder: TypeAlias = Any
@@ -59,13 +60,16 @@ class Drives:
     ) -> None:
         self._real, self._robot, self._inputs, self._h = real, robot, inputs, h
         self._controls = controls(robot)[0]
-        self._check_lengths()
+        real.check(robot)
         if real.disturbances:
             as_tree(robot, f"disturbances of `{robot.name}`")
         self.inputs, self.windows = len(inputs), len(real.wrenches)
         self.lagging = self.acting("lag")
         self.flexible = self.acting("stiffness")
-        self.dry = sorted({*self.acting("coulomb"), *self.acting("stribeck")})
+        dry = ("coulomb", "stribeck", "efficiency")
+        self.dry = sorted({k for kind in dry for k in self.acting(kind)})
+        # Heat is a limit of the robot, also where its drives are ideal.
+        self.heated = [self._controls.index(name) for name in motor_numbers("continuous", robot)]
 
     def acting(self, kind: str) -> list[int]:
         """Indices of the numbers of a kind that have an effect or are uncertain."""
@@ -96,14 +100,15 @@ class Drives:
     def check_range(self, where: str, known: Mapping[Scalar, np.ndarray]) -> None:
         """Refuse a world with a number out of range."""
         for (kind, name), values in known.items():
-            positive = np.isinf(KINDS[kind].ideal) or kind == "motor_inertia"
-            bad = values <= 0.0 if positive else values < 0.0
+            positive, most = KINDS[kind].ideal or kind == "motor_inertia", KINDS[kind].most
+            bad = (values <= 0.0 if positive else values < 0.0) | (values > most)
             if KINDS[kind].of == "wrench" or not bad.any():
                 continue
             world = int(np.argmax(bad))
+            wanted = "a number above zero" if positive else "a number of zero or more"
             raise SimulationError(
                 f"{where}, world {world}, `{kind}` of `{name}`",
-                expected="a number above zero" if positive else "a number of zero or more",
+                expected=wanted if np.isinf(most) else f"{wanted}, at most {most:g}",
                 came=f"{values[world]:.6g}",
                 cure="Narrow its interval, or change the fixed value.",
                 world=world,
@@ -135,6 +140,16 @@ class Drives:
         for k in self.acting("resolution"):
             at = places[k][0]
             seen[0][at] = encoder_reading(seen[0][at], self.read("resolution", w)[k])
+        shared = shared_encoders(robot) if self._real.motors else []
+        if shared:
+            # A motor with several joints turns by the sum of theirs, times its ratios.
+            every = joint_places(robot)
+            moved = list(dict.fromkeys(name for ratios, _ in shared for name in ratios))
+            rows = np.array([[ratios.get(name, 0.0) for name in moved] for ratios, _ in shared])
+            ats = [every[name][0] for name in moved]
+            turned = ca.DM(rows) @ seen[0][ats]
+            read = [encoder_reading(turned[k], step) for k, (_, step) in enumerate(shared)]
+            seen[0][ats] += ca.DM(np.linalg.pinv(rows)) @ (ca.vertcat(*read) - turned)
         return ca.Function("measurement", [q, v, w, n], seen, {"cse": True})
 
     def loaded_function(self) -> ca.Function:
@@ -174,14 +189,15 @@ class Drives:
         return ca.Function("active", [t], [ca.vertcat(ca.SX(0, 1), *rows)])
 
     def rate_function(self, plant: FullOrder) -> ca.Function:
-        """Rates of v, work, springs, motors and loads.
+        """Rates of v, work, springs, motors, loads and heat.
 
-        From (q, v, springs, motors, loads, torque, active, share, p); the torque is that behind
-        limit and lag, the loads are those of wheels that slip, the shares those of dry friction.
+        From (q, v, springs, motors, loads, heat, torque, active, share, p); the torque is that
+        behind limit and lag, the loads are those of wheels that slip, the shares those of dry
+        friction.
         """
         q, v = ca.SX.sym("q", plant.nq), ca.SX.sym("v", plant.nv)
         spring, motor = (ca.SX.sym(name, len(self.flexible)) for name in ("spring", "motor"))
-        loads = ca.SX.sym("loads", plant.nl)
+        loads, heat = ca.SX.sym("loads", plant.nl), ca.SX.sym("heat", len(self.heated))
         torque, active = ca.SX.sym("u", plant.nu), ca.SX.sym("a", len(self._real.wrenches))
         share = ca.SX.sym("share", plant.nu)
         p = ca.SX.sym("p", plant.n_numbers + self.inputs)
@@ -189,9 +205,10 @@ class Drives:
         unit, _ = normalised(q, plant.quaternions)
         robot = plant.symbolic(p[: plant.n_numbers, :])
         joint_speeds = control_velocities(robot, unit, v)
-        driven = self._rippled(torque, unit, w)
         speeds = self.speeds(robot, unit, v, motor)
-        left = driven - self.read("viscous", w) * speeds - self.level(w, speeds) * share
+        given = self._available(torque, speeds, w)
+        driven = self._rippled(given, unit, w)
+        left = driven - self.read("viscous", w) * speeds - self.level(w, speeds, driven) * share
         own = self.flexible
         slip = motor - _picked(joint_speeds, own)
         stiffness, damping, inertia = (
@@ -207,8 +224,12 @@ class Drives:
         else:
             numbers = p[: plant.n_numbers, :]
             vdot, _, rate = plant._slipping(unit, v, loads, felt, numbers, force, pushed)
-        results = [vdot, ca.dot(worked, joint_speeds), slip, faster, rate]
-        inputs = [q, v, spring, motor, loads, torque, active, share, p]
+        most, time = (
+            _picked(self.read(kind, w), self.heated) for kind in ("continuous", "thermal_time")
+        )
+        heating = ((_picked(given, self.heated) / most) ** 2 - heat) / time
+        results = [vdot, ca.dot(worked, joint_speeds), slip, faster, rate, heating]
+        inputs = [q, v, spring, motor, loads, heat, torque, active, share, p]
         return ca.Function("rates", inputs, [ca.densify(part) for part in results], {"cse": True})
 
     def speeds(self, robot: Any, q: ca.SX, v: ca.SX, motor: ca.SX) -> ca.SX:
@@ -217,11 +238,15 @@ class Drives:
         speeds[self.flexible] = motor
         return speeds
 
-    def level(self, w: ca.SX, speeds: ca.SX) -> ca.SX:
-        """Level of dry friction of each control."""
-        friction = self._real.friction
-        stribeck_speed = STRIBECK_SPEED if friction is None else friction.stribeck_speed
-        return dry_level(self.read("coulomb", w), self.read("stribeck", w), speeds, stribeck_speed)
+    def level(self, w: ca.SX, speeds: ca.SX, driven: ca.SX) -> ca.SX:
+        """Level of dry friction of each control, which grows with its torque."""
+        given = self._real.stribeck_speed(self._robot)
+        speed = given if isinstance(given, float) else ca.DM(given)
+        level = ca.SX(dry_level(self.read("coulomb", w), self.read("stribeck", w), speeds, speed))
+        lost = 1.0 - self.read("efficiency", w)
+        for k in self.acting("efficiency"):
+            level[k] += lost[k] * ca.fabs(driven[k])
+        return level
 
     def sticking_functions(self, plant: FullOrder) -> tuple[ca.Function, ca.Function]:
         """Dry friction at the start and at the end of a step.
@@ -229,8 +254,8 @@ class Drives:
         The first one maps (q, v, motors, loads, torque, vdot, faster, p, h), with the accelerations
         of robot and motors without dry friction, to the shares of the levels, the accelerations of
         robot and motors by these, and the accelerations per control. The second one maps (q, v,
-        motors, p, share, h, jumps, coupled) to the jumps of v, of the motors and of the speeds of
-        the controls.
+        motors, torque, p, share, h, jumps, coupled) to the jumps of v, of the motors and of the
+        speeds of the controls.
         """
         own, nu = len(self.flexible), plant.nu
         sizes = {"q": plant.nq, "v": plant.nv, "motor": own, "loads": plant.nl, "torque": nu}
@@ -243,7 +268,8 @@ class Drives:
         inertia = _picked(self.read("motor_inertia", w), self.flexible)
         speeds = self.speeds(robot, x["q"], x["v"], x["motor"])
         rates = self.speeds(robot, x["q"], x["vdot"], x["faster"])
-        level = self.level(w, speeds)
+        driven = self._rippled(self._available(x["torque"], speeds, w), x["q"], w)
+        level = self.level(w, speeds, driven)
         per_control = _per_control(plant, x["q"], numbers, (x["v"], x["loads"], x["torque"]))
         found = ca.densify(per_control[0]), ca.densify(per_control[1])
         start = Sticking(self.dry, found[0], found[1], self.flexible, inertia)
@@ -252,7 +278,8 @@ class Drives:
         last = Sticking(self.dry, jumps, coupled, self.flexible, inertia)
         ends = last.stopped(speeds, x["share"], level, h)
         given = ("q", "v", "motor", "loads", "torque", "vdot", "faster", "p", "h")
-        at_end = [*(x[name] for name in ("q", "v", "motor", "p", "share", "h")), jumps, coupled]
+        last_ones = ("q", "v", "motor", "torque", "p", "share", "h")
+        at_end = [*(x[name] for name in last_ones), jumps, coupled]
         results = map(ca.densify, (share, slowed, slower, *found))
         return (
             ca.Function("stick", [x[name] for name in given], list(results), {"cse": True}),
@@ -282,6 +309,17 @@ class Drives:
             found[k] = ca.fmax(ca.fmin(u[k], limit[k]), -limit[k])
         return found
 
+    def _available(self, u: ca.SX, speeds: ca.SX, w: ca.SX) -> ca.SX:
+        """Torques within the lines of speed and torque."""
+        found, kinds = ca.SX(u), ("stall_torque", "no_load_speed")
+        stall, fastest = (self.read(kind, w) for kind in kinds)
+        for k in self.acting("no_load_speed"):
+            low, high = (
+                stall[k] * ca.fmax(0.0, 1.0 - side * speeds[k] / fastest[k]) for side in (-1.0, 1.0)
+            )
+            found[k] = ca.fmax(ca.fmin(u[k], high), -low)
+        return found
+
     def _rippled(self, u: ca.SX, q: ca.SX, w: ca.SX) -> ca.SX:
         ripple, found = self.read("ripple", w), ca.SX(u)
         places = joint_places(self._robot)
@@ -303,17 +341,6 @@ class Drives:
 
     def _fixed(self, kind: str) -> tuple[np.ndarray, tuple[str, ...]]:
         return self._real.values(kind, self._robot), self._real.names(kind, self._robot)
-
-    def _check_lengths(self) -> None:
-        for kind in TABLES:
-            fixed, names = self._fixed(kind)
-            if len(fixed) != len(names):
-                raise SimulationError(
-                    f"imperfections of `{self._robot.name}`, `{kind}`",
-                    expected=f"{len(names)} numbers, for {', '.join(names)}",
-                    came=f"{len(fixed)}",
-                    cure="Make them with Imperfections.of(robot, ...).",
-                )
 
 
 def _picked(column: ca.SX, indices: list[int]) -> ca.SX:
@@ -403,7 +430,7 @@ def check_friction(plant: FullOrder, dt: float) -> None:
     >>> robot = cc.robots.rover_arm()
     >>> check_friction(cc.Plant(robot, friction=Friction.of(robot, 0.1, 0.1)), 1e-3)
     """
-    drives = Drives(Imperfections(friction=plant.friction), plant.robot)
+    drives = Drives(Imperfections(friction=plant.friction, motors=False), plant.robot)
     if not drives.rubs:
         return
     rows = plant.numbers({}) if plant.n_numbers else np.zeros((1, 0))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
-from concur.control import TrackingLaw, peak_label
+from concur.control import SLACK, TrackingLaw, peak_label
 from concur.reduction import LEAST_LOAD, wheel_names
 from concur.results import Row
+from concur.simulation._motors import idle_numbers
 from concur.simulation._run_data import NOTICED, RunData, Tolerances
 from concur.simulation._slip import load_names
 
@@ -166,16 +168,22 @@ def _largest_by_unit(run: RunData, values: np.ndarray) -> list[tuple[str, str, f
 
 def _joint_findings(run: RunData) -> list[Row]:
     """Peaks of the controls, and what of the joints has limits; limits of robot and plant."""
-    judged = {
-        row.quantity: row for row in run.joint_limits.judge(run.q_range, run.v_range, run.u_range)
-    }
-    peaks = []
+    judged = {row.quantity: row for row in run.limit_rows}
+    real, peaks = run.imperfections, list[Row]()
+    most = (
+        np.full(run.u.shape[1], np.inf) if real is None else real.values("torque_limit", run.robot)
+    )
+    cut = 100.0 * np.mean(np.abs(run.u) > most * (1.0 + SLACK), axis=0)
     for k, name in enumerate(run.servo.model.control_names):
         label = peak_label(name, run.control_units[k])
         low, high = run.u_range[:, k].tolist()
         plain = Row.judged(label, low if -low > high else high, unit=run.control_units[k])
-        peaks.append(judged.pop(label, plain))
-    return [*judged.values(), *peaks]
+        row, note = judged.pop(label, plain), f"the law asks for more in {cut[k]:.3g} % of the time"
+        peaks.append(replace(row, place=note) if cut[k] else row)
+    idle = idle_numbers(run.robot) if real is None or not real.motors else ""
+    note = "drives are ideal: these act with `motors` of [imperfections]"
+    ideal = [Row("numbers of motors without effect", idle, place=note)] if idle else []
+    return [*judged.values(), *peaks, *ideal]
 
 
 def _slip_findings(run: RunData) -> list[Row]:

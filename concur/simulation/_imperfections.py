@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, fields
-from itertools import zip_longest
 from typing import Any
 
 import casadi as ca
@@ -21,6 +20,7 @@ from concur.errors import (
 from concur.robot import Mechanism, as_tree, controls
 from concur.simulation._disturbances import Disturbance, GravityGradient, Wrench
 from concur.simulation._friction import STRIBECK_SPEED, Friction, by_name
+from concur.simulation._motors import FRICTION, motor_numbers, shared_encoders, stribeck_sides
 from concur.system import System
 
 
@@ -31,26 +31,29 @@ class Kind:
     Parameters
     ----------
     of : str
-        What has a number each: "control", "joint" (of one coordinate), "wrench" or "timing".
+        What has a number each: "control", "joint" (of one coordinate), "wrench" or "timing"; or
+        "motor": a control, whose number is one of the robot alone.
     text : str
         What it is.
     units : tuple of str
         Unit of a torque's and of a force's.
     ideal : float
-        Number without effect; where it is infinite, numbers are above zero.
+        Number without effect; where it is not zero, numbers are above zero.
+    most : float
+        Largest number.
     """
 
     of: str
     text: str
     units: tuple[str, ...]
     ideal: float = 0.0
+    most: float = np.inf
 
 
 KINDS = {
     "viscous": Kind("control", "Viscous friction of controls", ("N m s/rad", "N s/m")),
     "coulomb": Kind("control", "Coulomb friction of controls", ("N m", "N")),
     "stribeck": Kind("control", "Excess of the friction of controls at breakaway", ("N m", "N")),
-    "torque_limit": Kind("control", "Largest torque or force of controls", ("N m", "N"), np.inf),
     "ripple": Kind("control", "Torque ripple of controls, as a fraction of the torque", ()),
     "lag": Kind("control", "Time constant of the torque of controls", ("s",)),
     "stiffness": Kind(
@@ -65,18 +68,29 @@ KINDS = {
     "velocity_noise": Kind(
         "joint", "Standard deviation of the measured velocity of such joints", ("rad/s", "m/s")
     ),
+    "torque_limit": Kind("motor", "Largest torque or force of controls", ("N m", "N"), np.inf),
+    "no_load_speed": Kind("motor", "No-load speed of motors", ("rad/s", "m/s"), np.inf),
+    "stall_torque": Kind("motor", "Stall torque of motors", ("N m", "N"), np.inf),
+    "efficiency": Kind("motor", "Efficiency of the gears of motors", (), 1.0, 1.0),
+    "continuous": Kind("motor", "Continuous torque of motors", ("N m", "N"), np.inf),
+    "thermal_time": Kind("motor", "Thermal time constant of motors", ("s",), np.inf),
     "force": Kind("wrench", "Force of wrenches of `[imperfections]`: 3 components", ("N",)),
     "torque": Kind("wrench", "Torque of wrenches of `[imperfections]`: 3 components", ("N m",)),
     "timing": Kind("timing", "`latency` and `jitter`", ("s",)),
 }
 """Kinds of imperfections: what an uncertain quantity, its unit and its range follow from."""
 
-OF_FRICTION = ("viscous", "coulomb", "stribeck")
 TIMING = ("latency", "jitter")
 TABLES = [name for name, kind in KINDS.items() if kind.of in ("control", "joint")]
 """Kinds that are given by name of control or joint."""
 
-PLAIN = (*TIMING, "ripple_periods", "momentum_error", "disturbances")
+HEAT = ("continuous", "thermal_time")
+"""Kinds that limit a run whether the numbers of motors act or not."""
+
+OF_MOTORS = ("torque_limit", "no_load_speed", "efficiency")
+"""Kinds that only the robot states, if they change its motion."""
+
+PLAIN = (*TIMING, "ripple_periods", "momentum_error", "disturbances", "motors")
 """Arguments that have no names of controls or joints."""
 
 SPEED = "stribeck_speed"
@@ -92,16 +106,15 @@ Scalar = tuple[str, str]
 class Imperfections:
     """Imperfections of a real robot: drives, encoders, timing and disturbances.
 
-    A command passes a delay, the torque limit, a first-order lag, ripple, the flexible joint and
-    friction before it moves the robot; the law sees joints through encoders. Made by `of`, which
-    takes numbers by name. An empty tuple is an ideal part.
+    A command passes a delay, the torque limit, a first-order lag, the line of speed and torque,
+    ripple, the flexible joint and friction before it moves the robot; the law sees joints through
+    encoders. Limits, friction, efficiency and encoders that motors of the robot state are those of
+    the robot. Made by `of`, which takes the other numbers by name. An empty tuple is an ideal part.
 
     Parameters
     ----------
     friction : Friction, optional
         Friction at the controls; at the motor where the joint is flexible.
-    torque_limit : tuple of float
-        Largest force or torque of each control in both directions, N or N m; infinite: none.
     ripple : tuple of float
         Amplitude of the torque ripple of each control, in parts of its torque:
         ``u (1 + ripple sin(ripple_periods q))`` at the joint coordinate q.
@@ -111,8 +124,9 @@ class Imperfections:
         Time constant of each control's torque, s. The torque starts at the first command.
     stiffness, damping, motor_inertia : tuple of float
         Flexible joint of each control: spring between motor and joint, N m/rad (infinite: rigid)
-        and N m s/rad, and inertia of the motor at the joint side, in addition to that of the
-        robot, kg m^2. The spring starts with the first command as its load.
+        and N m s/rad, and inertia of the motor in front of the spring, kg m^2, in addition to that
+        of the robot; of a motor with a `rotor` it is this rotor. The spring starts with the first
+        command as its load.
     latency, jitter : float
         Time from the measurement until the command acts, s, and the largest random addition to it,
         uniform and drawn for each command. Commands keep their order, as in `Latency`.
@@ -126,6 +140,9 @@ class Imperfections:
         (6,), kg m/s and kg m^2/s.
     disturbances : tuple of Wrench or GravityGradient
         Forces that the law does not expect.
+    motors : bool
+        Whether the numbers of the robot's motors act, and torques are limited by those of motors or
+        joints; else drives are ideal but for the numbers above.
 
     Raises
     ------
@@ -144,7 +161,6 @@ class Imperfections:
     """
 
     friction: Friction | None = None
-    torque_limit: tuple[float, ...] = ()
     ripple: tuple[float, ...] = ()
     ripple_periods: int = RIPPLE_PERIODS
     lag: tuple[float, ...] = ()
@@ -158,6 +174,7 @@ class Imperfections:
     velocity_noise: tuple[float, ...] = ()
     momentum_error: tuple[float, ...] = ()
     disturbances: tuple[Disturbance, ...] = ()
+    motors: bool = True
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -170,6 +187,8 @@ class Imperfections:
                 )
                 wanted = "Wrenches and GravityGradients"
                 value = tuple(value) if sound else value
+            elif name == "motors":
+                sound, wanted = isinstance(value, bool), "true or false"
             elif name == "ripple_periods":
                 sound = isinstance(value, int) and value >= 1
                 wanted = "a whole number above zero"
@@ -191,14 +210,6 @@ class Imperfections:
                 came=", ".join(names),
                 cure="Rename one of them.",
             )
-        pairs = zip_longest(self.stiffness, self.motor_inertia, fillvalue=0.0)
-        if not all(inertia > 0.0 for spring, inertia in pairs if 0.0 < spring < np.inf):
-            raise SimulationError(
-                "imperfections, `motor_inertia`",
-                expected="an inertia above zero for each flexible joint",
-                came=shown(self.motor_inertia),
-                cure="Give the inertia of the motor at the joint side, kg m^2.",
-            )
 
     @classmethod
     def of(
@@ -214,10 +225,9 @@ class Imperfections:
             The robot.
         **numbers : float, mapping of str to float, or array_like
             By control, a number for all or numbers by name: `viscous`, `coulomb` and `stribeck` of
-            friction, `torque_limit`, `ripple`, `lag`, `stiffness`, `damping`, `motor_inertia`; by
-            joint of one coordinate `resolution`, `noise`, `velocity_noise`. Names that a table
-            lacks are ideal. Other arguments of `Imperfections` as they are, and `stribeck_speed`
-            of `Friction`.
+            friction, `ripple`, `lag`, `stiffness`, `damping`, `motor_inertia`; by joint of one
+            coordinate `resolution`, `noise`, `velocity_noise`. Names that a table lacks are ideal.
+            Other arguments of `Imperfections` as they are, and `stribeck_speed` of `Friction`.
 
         Returns
         -------
@@ -229,7 +239,7 @@ class Imperfections:
         UnknownNameError
             If there is no such control, joint, body or table.
         SimulationError
-            If a number is out of range.
+            If a number is out of range, or a motor of the robot states it.
 
         Examples
         --------
@@ -243,13 +253,13 @@ class Imperfections:
         """
         where = f"imperfections of `{robot.name}`"
         found = {name: numbers.pop(name) for name in PLAIN if name in numbers}
-        rubbing = {name: numbers.pop(name) for name in (*OF_FRICTION, SPEED) if name in numbers}
+        rubbing = {name: numbers.pop(name) for name in (*FRICTION, SPEED) if name in numbers}
         friction = Friction.of(robot, **rubbing)
         rubs = any((*friction.viscous, *friction.coulomb, *friction.stribeck))
         # Friction that is only uncertain needs the speed too.
         if rubs or friction.stribeck_speed != STRIBECK_SPEED:
             found["friction"] = friction
-        own = [name for name in TABLES if name not in OF_FRICTION]
+        own = [name for name in TABLES if name not in FRICTION]
         for kind, given in numbers.items():
             place = f"{where}, `{kind}`"
             if kind not in own:
@@ -261,18 +271,84 @@ class Imperfections:
         made = cls(**found)
         for entry in made.wrenches:
             as_tree(robot, f"{where}, wrench `{entry.name}`").index(entry.body)
+        made.check(robot)
         return made
+
+    def check(self, robot: System) -> None:
+        """Check the numbers against those of a robot.
+
+        Parameters
+        ----------
+        robot : System
+            The robot.
+
+        Raises
+        ------
+        SimulationError
+            If there are more or fewer numbers than controls or joints, a motor of the robot states
+            one of them too, or a flexible joint has no inertia of its motor.
+        """
+        where = f"imperfections of `{robot.name}`"
+        for kind in TABLES:
+            names, own = self.names(kind, robot), self._own(kind, robot)
+            if len(own) != len(names):
+                raise SimulationError(
+                    f"{where}, `{kind}`",
+                    expected=f"{len(names)} numbers, for {', '.join(names)}",
+                    came=f"{len(own)}",
+                    cure="Make them with Imperfections.of(robot, ...).",
+                )
+            stated = set(motor_numbers(kind, robot)) if self.motors else set[str]()
+            if kind == "resolution" and self.motors:
+                stated |= {name for ratios, _ in shared_encoders(robot) for name in ratios}
+            for name, number in zip(names, own.tolist(), strict=True):
+                if name in stated and number != KINDS[kind].ideal:
+                    field = {"resolution": "encoder", "motor_inertia": "rotor"}.get(kind, kind)
+                    raise SimulationError(
+                        f"{where}, `{kind}` of `{name}`",
+                        expected=f"one place for this number: `{field}` of the robot's motor",
+                        came=f"also {number:g} here",
+                        cure="Remove it here, and name the controls or joints that need one.",
+                    )
+        inertia, spring = (self.values(kind, robot) for kind in ("motor_inertia", "stiffness"))
+        if not np.all(inertia[np.isfinite(spring)] > 0.0):
+            raise SimulationError(
+                f"{where}, `motor_inertia`",
+                expected="an inertia above zero for each flexible joint",
+                came=shown(self.motor_inertia),
+                cure="Give the inertia of the motor at the speed of the control, kg m^2.",
+            )
 
     @property
     def wrenches(self) -> tuple[Wrench, ...]:
         """Wrenches among the disturbances."""
         return tuple(entry for entry in self.disturbances if isinstance(entry, Wrench))
 
-    @property
-    def effects(self) -> list[str]:
-        """Imperfections other than friction that have an effect, in words."""
-        order = sorted(TABLES[len(OF_FRICTION) :], key=lambda name: KINDS[name].of != "joint")
-        found = [name for name in order if any(x != KINDS[name].ideal for x in getattr(self, name))]
+    def effects(self, robot: System) -> list[str]:
+        """Imperfections that have an effect on a robot, in words.
+
+        Parameters
+        ----------
+        robot : System
+            The robot.
+
+        Returns
+        -------
+        list of str
+            Friction first.
+        """
+        acting = {
+            kind
+            for kind in (*TABLES, *OF_MOTORS)
+            if np.any(self.values(kind, robot) != KINDS[kind].ideal)
+        }
+        if "stiffness" not in acting:
+            acting.discard("motor_inertia")
+        found = ["friction"] * bool(acting.intersection(FRICTION))
+        if self.motors and shared_encoders(robot):
+            acting.add("resolution")
+        order = sorted([*TABLES, *OF_MOTORS], key=lambda name: KINDS[name].of != "joint")
+        found += [name for name in order if name in acting and name not in FRICTION]
         found += [name for name in TIMING if getattr(self, name)]
         found += ["momentum_error"] * any(self.momentum_error)
         return [name.replace("_", " ") for name in found] + [
@@ -334,12 +410,37 @@ class Imperfections:
         numpy.ndarray
             One number per name, SI units.
         """
-        count = len(self.names(kind, robot))
+        found = self._own(kind, robot)
+        if self.motors or kind in HEAT:
+            names = self.names(kind, robot)
+            for name, number in motor_numbers(kind, robot).items():
+                found[names.index(name)] = number
+        return found
+
+    def stribeck_speed(self, robot: System) -> np.ndarray | float:
+        """Speed of each control at which the excess of friction has fallen to 1/e.
+
+        Parameters
+        ----------
+        robot : System
+            The robot.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            One for all controls, or shape (nu,), rad/s or m/s.
+        """
+        speed = STRIBECK_SPEED if self.friction is None else self.friction.stribeck_speed
+        return speed * stribeck_sides(robot) if self.motors else speed
+
+    def _own(self, kind: str, robot: System) -> np.ndarray:
+        """Numbers that do not come from motors."""
         if kind == "timing":
             return np.array([self.latency, self.jitter])
         if KINDS[kind].of == "wrench":
             return np.array([getattr(entry, kind) for entry in self.wrenches]).reshape(-1)
-        value = getattr(self.friction if kind in OF_FRICTION else self, kind, ())
+        value = getattr(self.friction if kind in FRICTION else self, kind, ())
+        count = len(self.names(kind, robot))
         return np.array(value if len(value) else [KINDS[kind].ideal] * count)
 
 
@@ -368,7 +469,7 @@ def imperfections_from(text: str | None) -> Imperfections | None:
 
 def owners(robot: System, of: str) -> tuple[str, ...]:
     """Names of what has a number each: controls, or joints of one coordinate."""
-    return controls(robot)[0] if of == "control" else tuple(joint_places(robot))
+    return tuple(joint_places(robot)) if of == "joint" else controls(robot)[0]
 
 
 def joint_places(robot: System) -> dict[str, tuple[int, int]]:
@@ -405,7 +506,7 @@ def _checked(name: str, value: Any) -> tuple[Any, bool, str]:
     except ShapeError:
         return value, False, "a tuple of numbers"
     listed = tuple(numbers.ravel().tolist())
-    if np.isinf(KINDS[name].ideal):
+    if KINDS[name].ideal:
         sound, wanted = numbers > 0.0, "numbers above zero; infinite: without effect"
     else:
         sound, wanted = (numbers >= 0.0) & np.isfinite(numbers), "finite numbers, zero or more"

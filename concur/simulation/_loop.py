@@ -17,6 +17,7 @@ from concur.codegen import Sizes
 from concur.control import KEPT, TickStatus, TrackingLaw, decoupling_margin, tick_function
 from concur.simulation._drives import Drives
 from concur.simulation._imperfections import Imperfections, Scalar
+from concur.simulation._motors import motor_numbers
 from concur.simulation._plant import Plant
 from concur.simulation._run_data import coordinate_signals, error_parts
 from concur.simulation._step import MOVING, Step, split
@@ -56,6 +57,7 @@ class Loop:
             "spring": len(drives.flexible),
             "motor": len(drives.flexible),
             "load": self.plant.nl,
+            "heat": len(drives.heated),
             "time": 1,
         }
         ends = np.cumsum([0, *sizes.values()]).tolist()
@@ -75,9 +77,16 @@ class Loop:
             "slip": plant.wheel_names,
             "load": plant.load_names,
             "tipping": plant.edge_names,
+            "motor_speed": tuple(self._shared),
+            "heat": motor_numbers("continuous", plant.robot),
         }
         of_step = (f"{kind}:{name}" for kind, names in kinds.items() for name in names)
         return (*self._of_tick, *of_step)
+
+    @property
+    def _shared(self) -> dict[str, tuple[float, np.ndarray]]:
+        """Motors with several joints whose speed has a limit."""
+        return getattr(self.plant.robot, "motor_speeds", {})
 
     @property
     def tick_signals(self) -> int:
@@ -166,6 +175,9 @@ class Loop:
         elif plant.slip is not None:
             signals += [plant.slip_speeds(part["q"], part["v"], own), part["load"]]
             signals += [plant.tipping(part["q"], part["load"], own)] if plant.edges else []
+        if not self.ideal:
+            signals += [ca.DM(row).T @ part["v"] for _, row in self._shared.values()]
+            signals.append(part["heat"])
         results = [self._together(part), ca.vertcat(*signals)]
         return ca.Function("step", [x, p, u], results, ["x", "p", "u"], ["x_next", "y"])
 

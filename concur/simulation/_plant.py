@@ -321,7 +321,8 @@ class Plant(SlippingWheels):
             raise unknown_name(where, "method with fixed steps", method, FIXED_STEP)
         self._check_certain()
         self._check_rolling()
-        real, bare = Imperfections(friction=self.friction), replace(self, friction=None)
+        real = Imperfections(friction=self.friction, motors=False)
+        bare = replace(self, friction=None)
         return plant_step(bare, Drives(real, self.robot), method)
 
     def _needs(self, given: object, name: str, expected: str, came: str, cure: str) -> None:

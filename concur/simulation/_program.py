@@ -18,7 +18,7 @@ from concur.codegen import LONGEST_DELAY, finite_floats
 from concur.control import Law, TrackingLaw, tracking_law
 from concur.errors import ShapeError, SimulationError, UnknownNameError, shown
 from concur.outputs import Reference, ReferenceSample, reference_for
-from concur.robot import control_velocities, mapping, unknown_name
+from concur.robot import Mechanism, control_velocities, mapping, unknown_name
 from concur.simulation._drives import check_stiffness, mobility_function
 from concur.simulation._grid import Grid
 from concur.simulation._imperfections import Imperfections, Scalar
@@ -68,7 +68,8 @@ class Program(Loop):
         "position:BODY.COORDINATE" of others and "base:COORDINATE"; "pivot", the margin bound of the
         law; "constraint", the residual of wheels that roll, m/s. Of a step: "speed:FREEDOM", and
         of wheels that may slip "slip:WHEEL", m/s, and, if loads are computed, "load:NAME", N, and
-        "tipping:EDGE", the moment about an edge of the polygon of contacts, N m.
+        "tipping:EDGE", the moment about an edge of the polygon of contacts, N m;
+        "motor_speed:MOTOR" of motors with several joints and a limit, rad/s, and "heat:MOTOR".
     states : dict of str to slice
         Parts of x; `FORCE_STATES` are in units of `FORCE_UNIT`, see `state`.
     noises : int
@@ -379,7 +380,7 @@ def loop_program(
     plant : Plant
         Plant; its friction acts unless the imperfections contain friction.
     imperfections : Imperfections, optional
-        Fixed values of imperfections; default none.
+        Fixed values of imperfections; default none, and ideal motors.
     uncertain : iterable of (str, str)
         Kind and name of the imperfections that differ between worlds, see `Imperfections.names`.
     dt : float
@@ -419,7 +420,7 @@ def loop_program(
     (2, 1)
     """
     known = tracking_law(law, "loop_program, `law`")
-    real = Imperfections() if imperfections is None else imperfections
+    real = Imperfections(motors=False) if imperfections is None else imperfections
     for name, value, wanted in (("plant", plant, Plant), ("imperfections", real, Imperfections)):
         if not isinstance(value, wanted):
             raise SimulationError(
@@ -451,10 +452,36 @@ def loop_program(
             came=shown(real.momentum_error),
             cure="Omit it.",
         )
+    real, plant = _in_front(where, real, plant)
     found = _uncertain(where, real, plant, uncertain)
     made = Program(known, plant, real, found, float(dt), per_tick or 1, method)
     made.numbers()  # refuses what is too stiff
     return made
+
+
+def _in_front(where: str, real: Imperfections, plant: Plant) -> tuple[Imperfections, Plant]:
+    """Rotors of motors behind springs: inertias in front of these, no longer of the robot."""
+    robot = plant.robot
+    if not (isinstance(robot, Mechanism) and real.motors):
+        return real, plant
+    spring = np.isfinite(real.values("stiffness", robot))
+    soft = {name for name, is_soft in zip(robot.control_names, spring, strict=True) if is_soft}
+    rotors = {motor.name for motor in robot.motors if motor.rotor} & soft
+    if not rotors:
+        return real, plant
+    for rotor in robot.terms.rotors:
+        name = robot.motors[rotor.motor].name
+        if name in rotors and rotor.carried:
+            raise SimulationError(
+                f"{where}, `stiffness` of `{name}`",
+                expected="a rotor with its reflected inertia only, behind a spring",
+                came=f"a `rotor` on a body that turns about its shaft, of motor `{name}`",
+                cure="Leave the gyroscopic share out by shaft = [0, 0, 0], or omit the stiffness.",
+            )
+    real.check(robot)
+    inertia = tuple(real.values("motor_inertia", robot).tolist())
+    motors = [replace(m, rotor=0.0) if m.name in rotors else m for m in robot.motors]
+    return replace(real, motor_inertia=inertia), replace(plant, robot=replace(robot, motors=motors))
 
 
 def _uncertain(
@@ -490,5 +517,6 @@ def ideal_program(
     law: TrackingLaw, plant: Plant, method: str, dt: float, per_tick: int | None
 ) -> Program:
     """Loop without imperfections but the friction of the plant; continuous without `per_tick`."""
-    real, bare = Imperfections(friction=plant.friction), replace(plant, friction=None)
+    real = Imperfections(friction=plant.friction, motors=False)
+    bare = replace(plant, friction=None)
     return Program(law, bare, real, (), float(dt), per_tick or 0, method, ideal=True)

@@ -14,6 +14,7 @@ from concur.control import TrackingLaw, decoupling_margins, side
 from concur.outputs import Reference
 from concur.robot import Mechanism
 from concur.simulation._imperfections import Imperfections
+from concur.simulation._motors import heat_of
 from concur.simulation._plant import Plant
 from concur.simulation._run import Run
 
@@ -77,6 +78,7 @@ class Recorder:
         ranges = np.split(np.stack([low, high]), ends, axis=1)
         rows |= zip(("q_range", "v_range", "u_range"), ranges, strict=True)
         rows["s"], rows["reference"] = v[:, list(servo.model.shape)], demanded[0]
+        rows["heat"] = rows.get("heat", heat_of(plant.robot, t, u))
         load = rows.pop("load", np.zeros((len(t), 0)))
         rows.pop("z", None)
         if plant.slip is not None:
@@ -218,8 +220,9 @@ def recorded_run(
         "u" (k, nu), and "work" of the drives since the start (k,). If the law has a state, "z"
         (k, nz) before each tick; if wheels slip and loads are states of the plant, "load" (k, nl).
         What is computed if it is missing: "margin" (k,), "acceleration_residual" (k, size),
-        "scale" (k,) and "active" (k, limits) of the law. "low" and "high", the smallest and the
-        largest (q, v, u) of each step, are those of the rows by default.
+        "scale" (k,) and "active" (k, limits) of the law, and "heat" of motors, by torques that are
+        held from row to row. "low" and "high", the smallest and the largest (q, v, u) of each step,
+        are those of the rows by default.
     method : str
         Name of the integrator.
     seconds : float
@@ -264,6 +267,10 @@ def run_of(
 ) -> Run:
     """Make a run of the rows of a recorder."""
     plant = recorder.plant
+    if imperfections is not None:
+        # Commands beyond the limits of motors do not reach the robot.
+        most = imperfections.values("torque_limit", plant.robot)
+        rows = {**rows, "u_range": np.clip(rows["u_range"], -most, most)}
     return Run(
         robot=cast(Mechanism, plant.robot),
         servo=recorder.servo,

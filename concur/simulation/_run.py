@@ -23,6 +23,7 @@ from concur.robot import Mechanism, as_tree
 from concur.simulation._findings import findings
 from concur.simulation._friction import Friction
 from concur.simulation._imperfections import imperfections_from
+from concur.simulation._motors import motor_numbers
 from concur.simulation._run_data import RunData, Tolerances
 from concur.simulation._slip import Slip, load_names
 from concur.simulation._stored import (
@@ -91,6 +92,7 @@ class Run(RunData):
     q_range, v_range, u_range : numpy.ndarray
         Smallest and largest q, v and u, shapes (2, nq), (2, nv) and (2, nu): over all stages of
         all steps, of which the rows above hold the ends; of an adaptive method over its own steps.
+        Torques are within the limits of motors where imperfections make these act.
     error, velocity_error : numpy.ndarray
         x = log(r^-1 gamma) and ve, shape (k, size).
     ideal : numpy.ndarray
@@ -109,6 +111,8 @@ class Run(RunData):
         Margin of the decoupling matrix, shape (k,).
     constraint_residual : numpy.ndarray
         Largest entry of C v, shape (k,), m/s.
+    heat : numpy.ndarray
+        Heat of each motor with `continuous`, shape (k, n), from 0 at the start; 1 is the limit.
     energy, work : numpy.ndarray
         Energy of the robot and work of the drives since the start, shape (k,), J.
     momentum : numpy.ndarray
@@ -225,6 +229,7 @@ class Run(RunData):
         check_identity(path, facts, robot, arrays["q"][0], expected)
         parts = _parts(path, facts)
         arrays = {name: arrays[STORED.get(name, name)] for name in known}
+        arrays.setdefault("heat", np.zeros((len(arrays["t"]), 0)))
         if not isinstance(robot, Mechanism):
             unknown = np.full((len(arrays["t"]), 6), np.nan)
             arrays |= dict.fromkeys(("momentum", "inner_momentum"), unknown)
@@ -422,6 +427,8 @@ def run_columns(robot: Any, servo: TrackingLaw, slip: Slip | None) -> dict[str, 
         "energy": [("energy", "J")],
         "work": [("work", "J")],
     }
+    if heated := list(motor_numbers("continuous", robot)):
+        found["heat"] = [(name, "1") for name in heated]
     if isinstance(robot, Mechanism):  # without bodies there is no momentum
         found |= {"momentum": MOMENTUM_COLUMNS, "inner_momentum": MOMENTUM_COLUMNS}
     found |= {"pose": pose, "reference": pose}

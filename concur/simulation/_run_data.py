@@ -15,6 +15,7 @@ from concur.results import Row
 from concur.robot import Mechanism, as_tree, coordinates, robot_size
 from concur.simulation._friction import Friction
 from concur.simulation._imperfections import Imperfections, joint_places
+from concur.simulation._motors import heat_rows
 from concur.simulation._slip import Slip
 from concur.simulation._stored import Stored
 from concur.system import System
@@ -168,7 +169,8 @@ class RunData(Stored):
     def plant_differences(self) -> tuple[str, ...]:
         """What of the plant differs from the servo's model, in words."""
         rubs = ["friction"] * (self.friction is not None)
-        rubs += [] if self.imperfections is None else self.imperfections.effects
+        if self.imperfections is not None:
+            rubs = self.imperfections.effects(self.robot)
         rubs += ["wheels that may slip"] * (self.slip is not None)
         return (*self.model_differences, *rubs)
 
@@ -255,6 +257,13 @@ class RunData(Stored):
     def joint_limits(self) -> JointLimits:
         """Limits of the joints; where robot and plant differ, the narrower ones."""
         return JointLimits.of(self.robot, self.servo.model.system)
+
+    @property
+    def limit_rows(self) -> tuple[Row, ...]:
+        """Extremes of what has a limit of the robot, joints and motors, beside the limits."""
+        limits = self.joint_limits
+        ranges = self.q_range, self.v_range, self.u_range, limits.motor_range(self.v)
+        return (*limits.judge(*ranges), *heat_rows(self.robot, self.heat))
 
     @property
     def control_units(self) -> tuple[str, ...]:

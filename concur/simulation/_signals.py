@@ -2,9 +2,10 @@
 
 Where a plant cannot go, its run proves nothing.
 
-The plane holds the base down, joints have no stops in the plant, and motors give any torque. So a
-run is not valid from the time on at which a wheel or support would lift off, at which wheels that
-roll would slip, or at which a joint or a control is beyond a limit of the robot.
+The plane holds the base down, joints have no stops in the plant, and ideal motors give any torque.
+So a run is not valid from the time on at which a wheel or support would lift off, at which wheels
+that roll would slip, or at which a joint, a control or the heat of a motor is beyond a limit of the
+robot.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.control import JointLimits
+from concur.control import SLACK, JointLimits
 from concur.reduction import LEAST_LOAD, wheel_names
 from concur.robot import Mechanism
+from concur.simulation._motors import motor_numbers
 from concur.simulation._plant import Plant
 from concur.simulation._run_data import RunData, coordinate_signals, error_parts
 from concur.simulation._slip import Slip, load_names
@@ -37,7 +39,8 @@ def run_signals(run: RunData) -> dict[str, NDArray[np.float64]]:
     dict of str to numpy.ndarray
         Errors of the outputs ("error:hand"), decoupling margin ("margin"), controls
         ("torque:..."), coordinates ("position:..." and "base:..."), velocities ("speed:..."), slip
-        speeds ("slip:..."), loads and moments of contacts ("load:..." and "tipping:...") or the
+        speeds ("slip:..."), speeds of motors with several joints ("motor_speed:..."), heat of
+        motors ("heat:..."), loads and moments of contacts ("load:..." and "tipping:...") or the
         residual of wheels that roll ("constraint"), shape (k,) each, a value for each row of the
         record; SI units.
 
@@ -64,7 +67,10 @@ def run_signals(run: RunData) -> dict[str, NDArray[np.float64]]:
         ([f"torque:{name}" for name in run.servo.model.control_names], run.u),
         (coordinate_signals(robot), run.q),
         ([f"speed:{name}" for name in robot.freedom_names], run.v),
+        ([f"heat:{name}" for name in motor_numbers("continuous", robot)], run.heat),
     ]
+    for name, (_, row) in getattr(robot, "motor_speeds", {}).items():
+        found[f"motor_speed:{name}"] = run.v @ row
     if run.slip is not None:
         tables.append(([f"slip:{name}" for name in wheel_names(robot)], run.slip_speed))
         plant, loads = Plant(robot, slip=run.slip), run.wheel_load
@@ -156,12 +162,12 @@ def valid_ranges(
     -------
     tuple of ValidRange
         Loads of wheels and supports, if they are computed; the residual of the constraints of
-        wheels that roll; coordinates, speeds and controls that have limits.
+        wheels that roll; coordinates, speeds and controls that have limits, and heat of motors.
 
     Examples
     --------
     >>> import concur as cc
-    >>> from concur.control import JointLimits
+    >>> from concur.control import SLACK, JointLimits
     >>> robot = cc.robots.rover_arm()
     >>> ranges = cc.simulation.valid_ranges(robot, None, JointLimits.of(robot), 1e-9)
     >>> ranges[0].signal, ranges[0].high
@@ -176,6 +182,8 @@ def valid_ranges(
     elif slip is None and robot.nf:
         event = f"wheels that roll slip by more than {constraint:.3g} m/s"
         found.append(ValidRange("constraint", -np.inf, constraint, event))
+    for name in motor_numbers("continuous", robot):
+        found.append(ValidRange(f"heat:{name}", -np.inf, 1.0 + SLACK, f"motor {name} overheats"))
     return (*found, *_within(limits.widened)) if limits.any else tuple(found)
 
 
@@ -222,3 +230,6 @@ def _within(limits: JointLimits) -> Iterator[ValidRange]:
             if np.isfinite((low, high)).any():
                 words = (kind + name).replace(":", " of ")
                 yield ValidRange(kind + name, low, high, f"{words} leaves its limits")
+    for name, (most, _) in limits.motors.items():
+        words = f"speed of motor {name} leaves its limits"
+        yield ValidRange(f"motor_speed:{name}", -most, most, words)

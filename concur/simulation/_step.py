@@ -126,21 +126,22 @@ def graph_of(method: Callable[..., Array], name: str, *sizes: int) -> ca.Functio
     return ca.Function(name, symbols, [ca.densify(method(*symbols))])
 
 
-MOVING = ("q", "v", "work", "z", "spring", "motor", "load")
+MOVING = ("q", "v", "work", "z", "spring", "motor", "load", "heat")
 """Parts of a state that a step moves; z is the state of a law that acts at each stage."""
 
 
 def rate_function(plant: FullOrder, drives: Drives, law: TrackingLaw | None = None) -> ca.Function:
     """Rates at an instant, in one graph that shares what law and plant have in common.
 
-    From (q, v, z, spring, motor, load, command, active, share, p) to the rates of v, work, z,
-    springs, motors and loads, and behind them (u, pivot, missed, scale, active) of the law. The
-    command is the torque behind limit and lag; with a law, its inputs `sampled`, one behind the
+    From (q, v, z, spring, motor, load, heat, command, active, share, p) to the rates of v, work, z,
+    springs, motors, loads and heat, and behind them (u, pivot, missed, scale, active) of the law.
+    The command is the torque behind limit and lag; with a law, its inputs `sampled`, one behind the
     other. The shares are those of dry friction.
     """
     kind = ca.SX if law is None else law.symbols
     sizes = {"q": plant.nq, "v": plant.nv, "z": 0 if law is None else law.nz}
     sizes |= dict.fromkeys(("spring", "motor"), len(drives.flexible)) | {"load": plant.nl}
+    sizes["heat"] = len(drives.heated)
     sizes["command"] = plant.nu if law is None else sum(law.sampled.values())
     sizes |= {"active": drives.windows, "share": plant.nu}
     sizes["p"] = plant.n_numbers + drives.inputs
@@ -154,9 +155,9 @@ def rate_function(plant: FullOrder, drives: Drives, law: TrackingLaw | None = No
         found = law.results(state | demand)
         torque, moving = found["u"], [found["zdot"]]
         given = [found[name] for name in ("pivot", "missed", "scale", "active")]
-    names = ("q", "v", "spring", "motor", "load", "active", "share", "p")
-    q, v, spring, motor, load, *others = (x[name] for name in names)
-    moved = drives.rate_function(plant).call([q, v, spring, motor, load, torque, *others])
+    names = ("q", "v", "spring", "motor", "load", "heat", "active", "share", "p")
+    *moving_parts, active, share, p = (x[name] for name in names)
+    moved = drives.rate_function(plant).call([*moving_parts, torque, active, share, p])
     results = [*moved[:2], *moving, *moved[2:], torque, *given]
     return ca.Function(
         "rates",
@@ -224,22 +225,23 @@ class Step:
         def slopes(node: float, q: ca.MX, v: ca.MX, _: ca.MX, *others: ca.MX) -> Any:
             nonlocal share
             given = [q, v, *others, command(node), active, share, p]
-            vdot, power, moving, slip, faster, loading, *law = rates.call(given)
+            vdot, power, moving, slip, faster, loading, heating, *law = rates.call(given)
             if sticking and not response:
                 # The first rates lack dry friction; the shares that they give stay in the step.
-                *_, motor, load = others
+                *_, motor, load, _ = others
                 found = sticking[0](q, v, motor, load, law[0], vdot, faster, p, h)
                 share, slowed, slower, *response[:] = found
                 vdot, faster = vdot + slowed, faster + slower
             self.laws.append(law)
             self.stages.append(ca.vertcat(q, v, law[0]))
-            return vdot, power, moving, slip, faster, loading
+            return vdot, power, moving, slip, faster, loading, heating
 
         def stop(q: ca.MX, v: ca.MX, work: ca.MX, *others: ca.MX) -> list[ca.MX]:
-            z, spring, motor, load = others
-            jump, jumped, faster = sticking[1](q, v, motor, p, share, h, *response)
-            u = self.laws[-1 if self.law is None else 0][0]
-            return [jump, work + h / 2 * ca.dot(u, faster), z, spring, motor + jumped, load]
+            z, spring, motor, *kept = others
+            last = self.laws[-1][0]
+            jump, jumped, faster = sticking[1](q, v, motor, last, p, share, h, *response)
+            u = last if self.law is None else self.laws[0][0]
+            return [jump, work + h / 2 * ca.dot(u, faster), z, spring, motor + jumped, *kept]
 
         numbers = p[: plant.n_numbers, :]
         return stepped(
@@ -268,7 +270,7 @@ def plant_step(plant: FullOrder, drives: Drives, method: str) -> ca.Function:
     """One step of a plant under constant controls: (q, v, u, h) to (q, v)."""
     q, v, u = (ca.MX.sym(*of) for of in (("q", plant.nq), ("v", plant.nv), ("u", plant.nu)))
     h, none = ca.MX.sym("h"), ca.MX(0, 1)
-    state = [q, v, ca.MX(1, 1), none, none, none, none]
+    state = [q, v, ca.MX(1, 1), none, none, none, none, ca.MX(len(drives.heated), 1)]
     end = Step(plant, drives, method)(state, h, lambda node: u, none, none)
     names = ["q", "v", "u", "h"], ["q_next", "v_next"]
     return ca.Function("plant_step", [q, v, u, h], end[:2], *names)

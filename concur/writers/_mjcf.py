@@ -29,12 +29,12 @@ def to_mjcf(robot: Mechanism, time_step: float = 1e-3, *, contacts: Contacts | N
     Limits are limits of the joints, actuators are motors with the torque limits, in the order of
     the controls; `speed_limit` has no counterpart. Motors of a `Planar`, `PlanarPrismatic` or,
     below the base, `Free` joint push along fixed axes of its frame, those of the robot along axes
-    of its body. A motor on several joints is a motor on a fixed tendon, a thruster a motor at a
-    site. A joint that follows another is an equality constraint, which MuJoCo holds by a stiff
-    force. The model has no contacts, unless the robot has wheels: a wheel touches a plane with
-    friction, and the base gets one more slide along the normal, last of its joints, on which it
-    stands on the wheels without tilting. With `contacts` it is free instead, and stands on wheels
-    and supports.
+    of its body. A motor of `motors` is one on a fixed tendon, with its rotor and its viscous and
+    Coulomb friction, a thruster a motor at a site. A joint that follows another is an equality
+    constraint, which MuJoCo holds by a stiff force. The model has no contacts, unless the robot has
+    wheels: a wheel touches a plane with friction, and the base gets one more slide along the
+    normal, last of its joints, on which it stands on the wheels without tilting. With `contacts` it
+    is free instead, and stands on wheels and supports.
 
     Parameters
     ----------
@@ -222,7 +222,9 @@ def _geared(
     for motor in robot.motors:
         name, found = motor.name, {"name": motor.name}
         if tendons is not None and motor.ratios:
-            tendon = add(tendons, "fixed", name=name, armature=motor.rotor or None)
+            viscous, coulomb, _ = motor.friction
+            rubs = {"damping": viscous or None, "frictionloss": coulomb or None}
+            tendon = add(tendons, "fixed", name=name, armature=motor.rotor or None, **rubs)
             for joint, ratio in motor.ratios.items():
                 add(tendon, "joint", joint=joint, coef=ratio)
             found["tendon"] = name

@@ -64,9 +64,6 @@ duration = 6.0
 dt = 0.005
 control_period = 0.005
 
-[imperfections]
-torque_limit = 20.0
-
 [imperfections.timing]
 latency = 0.005
 
@@ -196,8 +193,6 @@ def test_a_radius_off_by_five_percent_and_a_limit_slightly_too_low_are_found(
     column = [name for name, _ in result.signals].index("torque:upper_arm")
     limit = float(np.quantile(result.extremes[:, column], 0.7))  # the sound one needs a bit more
     changes = [(old, new.replace("{limit!r}", repr(limit)))]
-    if "limit" in new:
-        changes.append(("torque_limit = 20.0", f"torque_limit = {{ upper_arm = {limit!r} }}"))
     _, report = report_of(tmp_path, ROVER, *changes)
     assert report.problems[0].startswith(found[0]), report.problems
     assert found[1] in report.problems[0]

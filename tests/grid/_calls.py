@@ -261,7 +261,7 @@ IMPERFECTIONS: dict[str, Callable[[Any], Any]] = {
     "viscous": _of(viscous=0.1),
     "coulomb": _of(coulomb=0.001),
     "stribeck": _of(coulomb=0.001, stribeck=0.001),
-    "torque_limit": _of(torque_limit=5.0),
+    "ideal_motors": _of(motors=False, viscous=0.1),
     "ripple": _of(ripple=0.01),
     "lag": _of(lag=0.003),
     "flexible": _of(stiffness=500.0, damping=1.0, motor_inertia=0.1),
@@ -285,7 +285,6 @@ IMPERFECTIONS: dict[str, Callable[[Any], Any]] = {
     "everything": _of(
         viscous=0.1,
         coulomb=0.001,
-        torque_limit=5.0,
         ripple=0.01,
         lag=0.003,
         latency=0.0015,

@@ -258,8 +258,9 @@ LED = (
 
 # Change of the file, its element, and what comes: listed owners, or None if it is refused.
 ELEMENTS = [
-    (' range="-1', ' damping="1" range="-1', "damping", "joint `shoulder`"),
-    (' range="-1', ' frictionloss="1" range="-1', "frictionloss", "joint `shoulder`"),
+    (' type="hinge"', ' type="hinge" damping="1"', "damping", "joint `bend`"),
+    (' type="hinge"', ' type="hinge" frictionloss="1"', "frictionloss", "joint `bend`"),
+    (' range="-1', ' damping="1 0.1" range="-1', "damping", "joint `shoulder`"),
     (' type="hinge"', ' type="hinge" armature="0.1"', "armature", None),
     (' range="-1', ' stiffness="1" range="-1', "stiffness", None),
     (' range="-1', ' springref="1" range="-1', None, None),
@@ -343,6 +344,44 @@ def test_armature_of_driven_joints_is_the_rotor_of_their_motors(tmp_path: Path) 
     left = cc.load(written(tmp_path, text, 'ignore = ["armature"]'))
     assert not any(motor.rotor for motor in left.motors)
     assert sorted(left.control_names) == sorted(robot.control_names)
+
+
+def test_friction_of_driven_joints_is_that_of_their_motors(tmp_path: Path) -> None:
+    tendon = (
+        '<tendon><fixed name="t" damping="0.3" frictionloss="0.6"><joint joint="bend" coef="2"/>'
+        "</fixed></tendon><actuator>"
+    )
+    text = ARM.replace(' range="-1', ' damping="0.2" frictionloss="0.1" range="-1')
+    text = text.replace("<actuator>", tendon)
+    text = text.replace("</actuator>", '<motor name="m" tendon="t" gear="-5"/></actuator>')
+    robot = cc.load(path := written(tmp_path, text))
+    motors = {motor.name: motor for motor in robot.motors}
+    assert motors["m"].friction == pytest.approx((0.3 / 25.0, 0.6 / 5.0, 0.0), rel=1e-14)
+    assert motors["shoulder"].friction == (0.2, 0.1, 0.0)
+    assert not any("damping" in line or "frictionloss" in line for line in robot.unread)
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data, order = mujoco.MjData(model), interop.mujoco(robot)
+    rng = np.random.default_rng(1)
+    for _ in range(3):
+        q, v = robot.random(rng), rng.normal(size=robot.nv)
+        data.qpos[:], data.qvel[:] = order.to_q(q), order.to_v(q, v)
+        mujoco.mj_forward(model, data)
+        B, level = robot.actuation(q), [m.viscous for m in robot.motors]
+        names = list(robot.control_names)
+        each = np.zeros(robot.nu)
+        each[[names.index(m.name) for m in robot.motors]] = level
+        assert_close(order.from_force(q, data.qfrc_passive), -B @ (each * (B.T @ v)), 1e-9)
+    # Written and read again they are the same; joints that the sidecar does not drive are listed.
+    heavy = cc.Inertia(1.0, moments=(0.1, 0.1, 0.1))
+    bodies = [Body(x, joints.Revolute((0, 0, 1)), y, inertia=heavy) for x, y in ("ab", "ca")]
+    sides = {"motor": (0.3, 0.1, 0.0), "joint": (0.3 / 16.0, 0.1 / 4.0, 0.0)}
+    for side, expected in sides.items():
+        motor = cc.Motor("m", "c", 4.0, viscous=0.3, coulomb=0.1, friction_at=side)
+        made = Mechanism("made", [Body("b", joints.Fixed()), *bodies], motors=[motor])
+        again = cc.load(made.save(tmp_path / "again.xml")[0])
+        assert again.motors[0].friction == pytest.approx(expected, rel=1e-14)
+    passive = cc.load(written(tmp_path, text, 'actuated = ["slide"]'))
+    assert any("damping" in line and "shoulder" in line for line in passive.unread)
 
 
 def test_ignore_names_what_the_file_has(tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ momentum_error = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
 [imperfections.viscous]
 turret = 0.2
 
-[imperfections.torque_limit]
-left_wheel = 5.0
+[imperfections.lag]
+left_wheel = 0.005
 
 [imperfections.timing]
 latency = 0.002

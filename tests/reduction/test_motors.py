@@ -238,7 +238,8 @@ def test_numbers_of_a_motor_on_both_sides_of_its_gear(moved: object) -> None:
     single = len(motor.ratios) == 1
     assert robot.speed_limits[1] == (min(200.0 / ratio, 6.0) if single else 6.0)
     assert robot.speed_limits[0] == np.inf
-    assert robot.motor_speeds.tolist() == [np.inf] * (robot.nu - 1) + [200.0]
+    shared = {name: (most, row.tolist()) for name, (most, row) in robot.motor_speeds.items()}
+    assert shared == ({} if single else {"m": (200.0, [0.0, -50.0, -100.0, 0.0, 0.0])})
 
 
 def test_coupled_configurations_are_checked() -> None:
@@ -275,6 +276,17 @@ def test_coupled_configurations_are_checked() -> None:
 def test_invalid_motors(options: dict[str, object], message: str) -> None:
     with pytest.raises(ConcurError, match=message):
         Mechanism("arm", _arm(joints.Free()), **options)  # type: ignore[arg-type]
+
+
+def test_encoders_count_joints_of_one_coordinate() -> None:
+    def bodies(joint: joints.Joint) -> list[Body]:
+        return [Body("base", joints.Fixed()), Body("ball", joint, "base", inertia=LINK)]
+
+    motor = Motor("x", "ball[wx]", encoder=8)
+    with pytest.raises(DescriptionError, match="`encoder`: expected joints with one coordinate"):
+        Mechanism("r", bodies(joints.Spherical()), motors=[motor])
+    Mechanism("r", bodies(joints.Spherical()), motors=[replace(motor, encoder=None)])
+    Mechanism("r", bodies(joints.Helical((0, 0, 1), 0.1)), motors=[replace(motor, joints="ball")])
 
 
 @pytest.mark.parametrize(

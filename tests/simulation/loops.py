@@ -23,6 +23,15 @@ WHEEL = cc.Mechanism(
 """One joint without gravity."""
 
 
+def limited(robot, limits):
+    """A robot with torque limits of some joints."""
+    bodies = [
+        dataclasses.replace(body, torque_limit=limits[body.name]) if body.name in limits else body
+        for body in robot.bodies
+    ]
+    return dataclasses.replace(robot, bodies=bodies)
+
+
 class Stay:
     """A law that gives constant torques."""
 

@@ -21,7 +21,7 @@ from concur.simulation import (
     loop_program,
 )
 from concur.simulation._imperfections import imperfections_from
-from tests.simulation.loops import INERTIA, WHEEL, Stay, part, rolled
+from tests.simulation.loops import INERTIA, WHEEL, Stay, limited, part, rolled
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SAMPLED = Integrator(dt=1e-3, control_period=4e-3, compiled=False)
@@ -38,18 +38,17 @@ def simulated(task, real, duration=0.12, integrator=SAMPLED, **options):
 
 
 def test_runs_are_the_program_in_time(rover):
-    real = Imperfections.of(
-        rover.robot, viscous=0.2, lag=0.003, resolution=1e-4, latency=2e-3, torque_limit=30.0
-    )
-    run = simulated(rover, real)
-    program = loop_program(rover.servo, cc.Plant(rover.robot), real, dt=1e-3, control_period=4e-3)
+    real = Imperfections.of(rover.robot, viscous=0.2, lag=0.003, resolution=1e-4, latency=2e-3)
+    plant = cc.Plant(limited(rover.robot, dict.fromkeys(rover.robot.control_names, 30.0)))
+    run = simulated(rover, real, plant=plant)
+    program = loop_program(rover.servo, plant, real, dt=1e-3, control_period=4e-3)
     x, y = rolled(program, program.start(rover.q0, rover.s0), 30, rover.reference, delay=0.5)
     np.testing.assert_allclose(run.q, part(program, x, "q")[::4], atol=1e-13)
     seen = dict(zip(program.signals, y.T, strict=False))
     np.testing.assert_allclose(run.u[:-1, 2], seen["torque:turret"], atol=1e-12)
     for name in run.error_norms:
         np.testing.assert_allclose(run.error_norms[name][:-1], seen[f"error:{name}"], atol=1e-13)
-    assert run.plant_differences == ("friction", "resolution", "torque limit", "lag", "latency")
+    assert run.plant_differences == ("friction", "resolution", "lag", "torque limit", "latency")
 
 
 @pytest.mark.extended
@@ -111,17 +110,17 @@ def test_runs_keep_their_imperfections_in_files(rover, tmp_path):
         rover.robot,
         viscous=0.2,
         stribeck=0.01,
-        torque_limit={"turret": 5.0},
         disturbances=[Wrench("push", "chassis", (1, 0, 0), end=0.1), GravityGradient(1e-3)],
     )
-    run = simulated(rover, real, 0.02)
+    plant = limited(rover.robot, {"turret": 5.0})
+    run = simulated(rover, real, 0.02, plant=plant)
     assert run.plant_differences == (
         "friction",
         "torque limit",
         "wrench `push`",
         "gravity gradient",
     )
-    again = cc.Run.load(run.save(tmp_path / "run.h5"), rover.servo)
+    again = cc.Run.load(run.save(tmp_path / "run.h5"), rover.servo, plant)
     assert again.imperfections == real
     assert again.plant_differences == run.plant_differences
     for text in ("{", "[]", '{"friction": 1}'):
@@ -165,7 +164,7 @@ def test_all_effects_are_the_same_in_machine_code(compiler):
     task = cc.load_task(EXAMPLES / "rover_arm.toml")
     robot = task.robot
     kinds = {
-        "viscous": 0.1, "coulomb": 0.02, "stribeck": 0.01, "torque_limit": 30.0, "ripple": 0.02,
+        "viscous": 0.1, "coulomb": 0.02, "stribeck": 0.01, "ripple": 0.02,
         "lag": 2e-3, "stiffness": 500.0, "damping": 0.5, "motor_inertia": 0.05,
         "resolution": 1e-4, "noise": 1e-5, "velocity_noise": 1e-4,
     }  # fmt: skip

@@ -24,7 +24,7 @@ from concur.simulation import (
 )
 from concur.simulation._disturbances import gradient_force, wrench_force
 from tests.oracles import Pinocchio, assert_close, difference_quotient
-from tests.simulation.loops import INERTIA, WHEEL, Stay, part, rolled
+from tests.simulation.loops import INERTIA, WHEEL, Stay, limited, part, rolled
 
 
 def moved(robot, real, u, ticks, s0=0.0, dt=1e-3, seed=0):
@@ -92,7 +92,7 @@ def test_stiff_worlds_are_refused_by_number():
 def test_torque_limits_and_ripple_shape_the_torque():
     t = np.arange(301) * 1e-3
     for u, held in ((3.0, 2.0), (-3.0, -2.0), (1.9, 1.9)):
-        speed = moved(WHEEL, Imperfections.of(WHEEL, torque_limit=2.0), u, 300)["v"][:, 0]
+        speed = moved(limited(WHEEL, {"wheel": 2.0}), Imperfections(), u, 300)["v"][:, 0]
         np.testing.assert_allclose(speed, held / INERTIA * t, rtol=1e-12, atol=1e-15)
     # Energy is an integral of motion: J v^2 / 2 = u (q + a (1 - cos n q) / n).
     real = Imperfections.of(WHEEL, ripple=0.3, ripple_periods=4)

@@ -15,7 +15,7 @@ import concur as cc
 from concur.codegen import LONGEST_DELAY, Batch, Demand, Rollout
 from concur.errors import ShapeError, SimulationError, UnknownNameError
 from concur.simulation import Friction, Imperfections, Integrator, Wrench, loop_program
-from tests.simulation.loops import INERTIA, WHEEL, Stay, part, rolled
+from tests.simulation.loops import INERTIA, WHEEL, Stay, limited, part, rolled
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -31,15 +31,15 @@ def test_laws_with_a_state_or_limits_are_sampled_as_in_plain_simulations(rover):
     model = cc.reduce(robot, momentum=(0.1, 0, 0, 0, 0.02, 0))
     base, hand = robot.base.name, robot.bodies[-1].name
     outputs = [cc.Output("base", base, "SO3"), cc.Output("hand", hand, "R3")]
-    limited = cc.Servo(model, outputs, 4.0, 4.0, torque_limits=2.0)
+    limited_servo = cc.Servo(model, outputs, 4.0, 4.0, torque_limits=2.0)
     q = robot.random(np.random.default_rng(1))
-    away = limited.output(q) + np.array([0, 0, 0, 0, 0.3, -0.2, 0.1])
+    away = limited_servo.output(q) + np.array([0, 0, 0, 0, 0.3, -0.2, 0.1])
     pose, still = cc.ReferenceSample(away, np.zeros(6), np.zeros(6)), np.zeros(model.ns)
     law = rover.servo
     whole = cc.Servo(law.model, law.outputs, law.stiffness, law.damping, integral=0.5)
     for servo, reference, q0, s0, method, scale in (
         (whole, rover.reference, rover.q0, rover.s0, "rkmk4", 1e-12),
-        (limited, lambda t: pose, q, still, "rk4", 1e-9),
+        (limited_servo, lambda t: pose, q, still, "rk4", 1e-9),
     ):
         system = servo.model.robot
         plain = cc.simulate(
@@ -155,14 +155,19 @@ def test_uncertain_imperfections_equal_fixed_ones(rover):
     robot, law = rover.robot, rover.servo
     tables = {
         "viscous": {"turret": 0.3}, "coulomb": {"turret": 0.1}, "stribeck": {"turret": 0.05},
-        "lag": {"turret": 0.004, "forearm": 0.002}, "torque_limit": {"turret": 0.2},
+        "lag": {"turret": 0.004, "forearm": 0.002},
     }  # fmt: skip
-    fixed = loop_program(law, cc.Plant(robot), Imperfections.of(robot, **tables))
+    weak = cc.Plant(limited(robot, {"turret": 0.2}))
+    fixed = loop_program(law, weak, Imperfections.of(robot, **tables))
     names = {(kind, name) for kind, table in tables.items() for name in table}
     half = {
         kind: {name: value / 2 for name, value in table.items()} for kind, table in tables.items()
     }
-    family = loop_program(law, cc.Plant(robot), Imperfections.of(robot, **half), names)
+    tables_of_half = dict(half)
+    half["torque_limit"] = {"turret": 0.1}
+    names.add(("torque_limit", "turret"))
+    weaker = cc.Plant(limited(robot, {"turret": 0.1}))
+    family = loop_program(law, weaker, Imperfections.of(robot, **tables_of_half), names)
     assert family.uncertain == tuple(sorted(names))
     given = {(kind, name): [0.0, half[kind][name]] for kind, name in names}
     p = family.numbers(deviations=given)
@@ -229,9 +234,9 @@ def test_programs_refuse_what_does_not_fit(rover):
     for make, error, words in (
         (lambda: of(robot, lag={"turet": 1.0}), UnknownNameError, "controls out of left_wheel"),
         (lambda: of(robot, noise={"chassis": 1.0}), UnknownNameError, "joints out of left_wheel"),
-        (lambda: of(robot, slack=1.0), UnknownNameError, "a table out of torque_limit"),
+        (lambda: of(robot, slack=1.0), UnknownNameError, "a table out of ripple"),
         (lambda: of(robot, lag=-1.0), SimulationError, "`lag`: expected finite numbers"),
-        (lambda: of(robot, torque_limit=0.0), SimulationError, "expected numbers above zero"),
+        (lambda: of(robot, stiffness=0.0), SimulationError, "expected numbers above zero"),
         (lambda: of(robot, latency=-1e-3), SimulationError, "`latency`: expected a time"),
         (lambda: of(robot, stiffness=1e3), SimulationError, "an inertia above zero for each"),
         (lambda: loop_program(law, plant, Imperfections(lag=(0.1,))), SimulationError,

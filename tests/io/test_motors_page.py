@@ -1,0 +1,79 @@
+"""The page on motors: its rover runs with three laws, and its uncertain numbers are read."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import concur as cc
+
+PAGE = (Path(__file__).parents[2] / "docs" / "motors.md").read_text(encoding="utf-8")
+ROBOT, TASK, *LAWS, UNCERTAIN = re.findall(r"^```toml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+SERVO = "[servo]\ntorque_limits = true\n"
+
+
+def written(folder: Path, text: str) -> Path:
+    (folder / "rover.toml").write_text(ROBOT, encoding="utf-8")
+    (folder / "task.toml").write_text(text, encoding="utf-8")
+    return folder / "task.toml"
+
+
+@pytest.mark.parametrize("law", [SERVO, *LAWS], ids=["servo", "passive", "pd"])
+def test_the_rover_of_the_page_runs(law: str, tmp_path: Path) -> None:
+    task = cc.load_task(written(tmp_path, TASK.replace(SERVO, law)))
+    np.testing.assert_array_equal(task.law.torque_limits, [[-0.35, 0.35]] * 2)
+    run = task.simulate()
+    assert run.status == "passed"
+    rows = {row.quantity: row for row in run.rows}
+    assert rows["largest speed of left_wheel"].limit == pytest.approx(700.0 / 26.0)
+    assert 0.0 < rows["heat of motor left motor, largest"].value < 0.1
+    assert {"friction", "resolution", "torque limit", "latency"} <= set(run.plant_differences)
+    ideal = TASK.partition("[imperfections.timing]")[0] + "[tolerances]\nfinal_error = 0.03\n"
+    same = cc.load_task(written(tmp_path, ideal.replace(SERVO, law))).simulate()
+    assert "numbers of motors without effect" in [row.quantity for row in same.rows]
+    assert np.abs(run.u).max() > 1.3 * np.abs(same.u).max()  # friction takes torque
+
+
+def test_numbers_of_motors_are_uncertain_by_name(tmp_path: Path) -> None:
+    task = cc.load_task(written(tmp_path, TASK + UNCERTAIN))
+    assert task.uncertainty.labels == (
+        "viscous.left motor", "efficiency.left motor", "efficiency.right motor",
+    )  # fmt: skip
+    idle = TASK.replace("[imperfections.timing]\nlatency = 0.005\n", "")
+    with pytest.raises(cc.errors.DescriptionError, match="a finite nominal value") as caught:
+        cc.load_task(written(tmp_path, idle + UNCERTAIN))
+    assert caught.value.field == "left motor"
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [("0.35", "less than 0.35"), ("0.36", "less than 0.35"),
+     ('{ "left motor" = 1.0 }', "less than 0.35"), ("[[-0.3, 0.35], 0.2]", "less than 0.35"),
+     ("0.34", ""), ("true", ""), ('{ "left motor" = [-0.2, inf] }', "")],
+)  # fmt: skip
+@pytest.mark.parametrize("table", ["[servo]", "[law]"])
+def test_limits_of_a_law_do_not_repeat_those_of_motors(limits, words, table, tmp_path) -> None:
+    law = SERVO if table == "[servo]" else LAWS[1]
+    text = law.replace("torque_limits = true", f"torque_limits = {limits}")
+    path = written(tmp_path, TASK.replace(SERVO, text))
+    if not words:
+        assert cc.load_task(path).law.torque_limits.min() < -0.1
+        return
+    with pytest.raises(cc.errors.DescriptionError, match=words) as caught:
+        cc.load_task(path).law  # noqa: B018
+    assert (caught.value.table, caught.value.field) == (table, "torque_limits")
+
+
+def test_friction_beside_that_of_motors_is_refused_with_both_places(tmp_path: Path) -> None:
+    for table, words in (("coulomb = 0.1", "`coulomb` of `left motor`"),
+                         ("resolution = 1e-3", "`resolution` of `left_wheel`")):  # fmt: skip
+        text = TASK.replace(
+            "[imperfections.timing]", f"[imperfections]\n{table}\n[imperfections.timing]"
+        )
+        with pytest.raises(cc.errors.ConcurError, match=words) as caught:
+            cc.load_task(written(tmp_path, text))
+        assert "[imperfections]" in str(caught.value)
+        assert "robot's motor" in str(caught.value)
