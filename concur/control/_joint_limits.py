@@ -93,7 +93,7 @@ class JointLimits:
 
     @property
     def without_torques(self) -> JointLimits:
-        """The limits but for those of controls, as for drives that keep them by themselves."""
+        """The limits but for those of controls, as for drives that cut torques off."""
         return replace(self, torques=np.full(len(self.torques), np.inf))
 
     @property

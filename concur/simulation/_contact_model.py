@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from types import ModuleType
 
 import numpy as np
@@ -59,10 +58,10 @@ class ContactModel:
     def __init__(self, robot: Mechanism, contacts: Contacts, time_step: float) -> None:
         self.mujoco = load_mujoco()
         self.robot, self.order = robot, interop.mujoco(robot, free_base=True)
-        # Drives are ideal, as in runs without imperfections.
-        ideal = [replace(motor, viscous=0.0, coulomb=0.0) for motor in robot.motors]
-        text = to_mjcf(replace(robot, motors=ideal), time_step, contacts=contacts)
+        text = to_mjcf(robot, time_step, contacts=contacts)
         self.model = self.mujoco.MjModel.from_xml_string(text)
+        # Drives are ideal, as in runs without imperfections.
+        self.model.tendon_damping[:], self.model.tendon_frictionloss[:] = 0.0, 0.0
         self.model.opt.disableflags |= self.mujoco.mjtDisableBit.mjDSBL_AUTORESET
         self.data = self.mujoco.MjData(self.model)
         self.names = (*(wheel.body for wheel in robot.wheels), *contacts.supports)

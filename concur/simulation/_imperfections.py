@@ -71,7 +71,7 @@ KINDS = {
     "torque_limit": Kind("motor", "Largest torque or force of controls", ("N m", "N"), np.inf),
     "no_load_speed": Kind("motor", "No-load speed of motors", ("rad/s", "m/s"), np.inf),
     "stall_torque": Kind("motor", "Stall torque of motors", ("N m", "N"), np.inf),
-    "efficiency": Kind("motor", "Efficiency of the gears of motors", (), 1.0, 1.0),
+    "efficiency": Kind("motor", "Efficiency of the gears of motors, a fraction", (), 1.0, 1.0),
     "continuous": Kind("motor", "Continuous torque of motors", ("N m", "N"), np.inf),
     "thermal_time": Kind("motor", "Thermal time constant of motors", ("s",), np.inf),
     "force": Kind("wrench", "Force of wrenches of `[imperfections]`: 3 components", ("N",)),

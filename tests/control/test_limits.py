@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from concur.control import Servo
+from concur.errors import OutputError
 from concur.outputs import Output, ReferenceSample
 from concur.outputs.references import hold
 from concur.reduction import reduce
@@ -22,7 +23,7 @@ STILL = np.zeros(2)
 AWAY = np.array([0.1, -0.2])
 
 
-def arm(limit: float, weight: float = 0.0) -> Servo:
+def arm(limit: float | None, weight: float = 0.0) -> Servo:
     robot = Mechanism(
         "2R",
         [
@@ -74,3 +75,15 @@ def test_held_torque_is_reported_with_what_it_gave_up() -> None:
     labels = {f.quantity: f for f in run.findings(Tolerances(evaluate_after=0.2))}
     deviation = labels["deviation from the ideal error dynamics, largest coordinate"]
     assert "limits were active" in deviation.place
+
+
+def test_limits_of_the_robot_are_taken_by_true() -> None:
+    law = arm(None)
+    robot = law.model.robot
+    bodies = [replace(b, torque_limit=2.5) if b.name == "fore" else b for b in robot.bodies]
+    weak = replace(robot, bodies=bodies)
+    kept = Servo(reduce(weak), law.outputs, 4.0, 4.0, torque_limits=True)
+    assert kept.torque_limits.tolist() == [[-np.inf, np.inf], [-2.5, 2.5]]
+    assert Servo(reduce(weak), law.outputs, 4.0, 4.0, torque_limits=False).torque_limits is None
+    with pytest.raises(OutputError, match="a robot with limits of motors or joints"):
+        replace(law, torque_limits=True)

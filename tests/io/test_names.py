@@ -57,7 +57,7 @@ point = [1.0, 0.0, 0.0]
 [initial]
 q = {{ one = 0.1, link1 = 0.2, hull = 0.3 }}
 [servo]
-torque_limits = {{ one = 4.0, link1 = 4.0, three = 40.0, hull = 4.0 }}
+torque_limits = {{ one = 4.0, link1 = 4.0, three = 4.0, hull = 4.0 }}
 [servo.redundancy]
 objective = "posture"
 stiffness = 1.0
