@@ -172,6 +172,44 @@ def test_a_limit_that_the_plant_passes_makes_the_run_invalid(limit, word, rollin
     assert any(one.holds is False for one in run.findings(limited.task.tolerances))
 
 
+MOTOR = """
+[[motors]]
+name = "forearm motor"
+joints = "forearm"
+gear = 10.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("numbers", "word"),
+    [
+        ("torque = {most}", ""),  # the plant cuts the torque off, and the world is valid
+        ("continuous = {cold}\nthermal_time = 2.0", ""),
+        ("continuous = {hot}\nthermal_time = 2.0", "motor forearm motor overheats"),
+    ],
+)
+def test_motors_of_a_campaign_saturate_and_heat_up(numbers, word, rolling, tmp_path):
+    peak = float(np.abs(rolling[0].replay([0.0], 0).u[:, -1]).max()) / 10.0
+    given = numbers.format(most=0.9 * peak, cold=3.0 * peak, hot=0.2 * peak)
+    actuated = [name for name in rolling[0].task.robot.actuated if name != "forearm"]
+    text = f"actuated = {actuated}\n{robot_text()}{MOTOR}{given}\n"
+    real = ROLLING + TICKS + "\n[imperfections]\n"
+    campaign = campaign_of(tmp_path, real, text)
+    result = result_of(campaign, [[0.0]])
+    run = campaign.replay([0.0], 0)
+    assert (result.passed.all(), list(result.invalid)) == (not word, [0] if word else [])
+    assert word in result.invalid.get(0, "")
+    rows = {row.quantity: row for row in run.findings(campaign.task.tolerances)}
+    peak_row = rows["peak torque of forearm motor"]
+    if "torque" in numbers:
+        assert (peak_row.value, peak_row.holds) == (pytest.approx(0.9 * peak), True)
+        assert "the law asks for more" in peak_row.place
+    else:
+        assert rows["heat of motor forearm motor, largest"].holds == (not word)
+        signals = run_signals(run)["heat:forearm motor"]
+        assert signals.max() == rows["heat of motor forearm motor, largest"].value
+
+
 def test_wheels_that_slip_without_a_slip_model_make_the_run_invalid(rolling):
     loose, result = rolling
     assert result.invalid == {}

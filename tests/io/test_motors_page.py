@@ -1,9 +1,13 @@
-"""The page on motors: its rover runs with three laws, and its uncertain numbers are read."""
+"""Motors of the manual: the rover of the page runs, and numbers of motors stand in one place."""
 
 from __future__ import annotations
 
 import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -77,3 +81,45 @@ def test_friction_beside_that_of_motors_is_refused_with_both_places(tmp_path: Pa
             cc.load_task(written(tmp_path, text))
         assert "[imperfections]" in str(caught.value)
         assert "robot's motor" in str(caught.value)
+
+
+ROOT = Path(__file__).parents[2]
+OF_MOTORS = {field.name for field in fields(cc.Motor)} - {
+    *("name", "joints", "body", "point", "torque", "speed"),  # words of other tables too
+    *("viscous", "coulomb", "stribeck"),  # of controls without a motor that states them
+}
+FILES = [
+    path
+    for folder in ("examples", "concur/robots", "concur/io/templates")
+    for path in sorted((ROOT / folder).rglob("*.toml"))
+    if not path.name.startswith("rig")
+]
+
+
+def keys(table: Any) -> Iterator[str]:
+    """Names of all fields of a file, at any depth."""
+    for name, value in table.items():
+        yield name
+        for entry in value if isinstance(value, list) else [value]:
+            yield from keys(entry) if isinstance(entry, dict) else ()
+
+
+def misplaced(text: str) -> set[str]:
+    """Fields of motors in a file outside `[[motors]]`; deviations are no numbers of a motor."""
+    file = tomllib.loads(text)
+    kept = {name: part for name, part in file.items() if name not in ("motors", "uncertainty")}
+    return OF_MOTORS.intersection(keys(kept))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_numbers_of_motors_stand_in_files_of_robots_alone(path: Path) -> None:
+    text = path.read_text(encoding="utf-8").replace("$NAME", "name")
+    assert misplaced(text) == set()
+    if "[[outputs]]" in text and path.parent.name != "urdf" and "$NAME" not in path.read_text():
+        cc.load_task(path)  # refuses friction, encoders and limits that repeat those of the robot
+
+
+def test_a_number_of_a_motor_in_another_table_is_found() -> None:
+    assert misplaced(ROBOT) == misplaced(TASK + UNCERTAIN) == set()
+    assert misplaced(TASK + "[drives]\ngear = 26.0\n") == {"gear"}
+    assert misplaced(TASK + "[[axes]]\nencoder = 2048\n") == {"encoder"}

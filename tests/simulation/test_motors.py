@@ -10,12 +10,18 @@ import numpy as np
 import pytest
 
 import concur as cc
-from concur import interop
 from concur.errors import SimulationError
 from concur.robot import Body, Inertia, Mechanism, Motor, joints
-from concur.simulation import Imperfections, Integrator, Plant, RealPlant, Tolerances, loop_program
+from concur.simulation import (
+    Friction,
+    Imperfections,
+    Integrator,
+    Plant,
+    RealPlant,
+    loop_program,
+)
 from concur.simulation._motors import heat_of
-from tests.oracles import assert_close
+from tests.oracles import Pinocchio, assert_close
 from tests.simulation.loops import INERTIA, WHEEL, Stay, rolled
 
 REAL = Imperfections()
@@ -178,8 +184,74 @@ def test_friction_and_rotors_are_those_of_mujoco(where):
         # The plant that has the same friction has these accelerations to rounding.
         level = [(*motor.friction,) for motor in robot.motors]
         viscous, coulomb, stribeck = map(tuple, zip(*level, strict=True))
-        plant = Plant(robot, friction=cc.simulation.Friction(viscous, coulomb, stribeck))
+        plant = Plant(robot, friction=Friction(viscous, coulomb, stribeck))
         assert_close(plant.acceleration(q, v, u)[0], vdot, 1e-9 * max(1.0, np.abs(vdot).max()))
+
+
+def test_rotors_and_friction_are_those_of_pinocchio():
+    """`rotorInertia`, `rotorGearRatio`, `friction` and `damping` of joints with a motor each."""
+    gears, inertia = {"pitch": 30.0, "roll": -50.0}, {"pitch": 2e-5, "roll": 3e-5}
+    motors = [
+        Motor(f"{n} drive", n, g, inertia[n], shaft=(0, 0, 0), viscous=3e-4, coulomb=2e-3)
+        for n, g in gears.items()
+    ]
+    robot = replace(wrist(), motors=motors, actuated=None, gravity=(0.0, 2.0, -9.0))
+    oracle = Pinocchio(replace(robot, motors=()))
+    model = oracle.model
+    model.rotorInertia = np.array([inertia[n] for n in gears])
+    model.rotorGearRatio = np.array(list(gears.values()))
+    model.armature = model.rotorInertia * model.rotorGearRatio**2
+    ratios = np.abs(list(gears.values()))
+    model.damping, model.friction = 3e-4 * ratios**2, 2e-3 * ratios
+    oracle.data = model.createData()
+    friction = Friction(*zip(*(motor.friction for motor in motors), strict=True))
+    rng = np.random.default_rng(7)
+    for _ in range(4):
+        q, v, u = rng.normal(size=2), rng.normal(size=2), rng.normal(size=2)
+        assert_close(oracle.mass_matrix(q), robot.mass_matrix(q), 1e-12)
+        tau = np.array(list(gears.values())) * u
+        tau -= model.damping * v + model.friction * np.sign(v)
+        vdot = np.linalg.solve(oracle.mass_matrix(q), tau - oracle.bias(q, v))
+        assert_close(Plant(robot, friction=friction).acceleration(q, v, u)[0], vdot, 1e-9)
+
+
+def mecanum():
+    """Four wheels with a motor each, of other gears and friction."""
+    robot = cc.robots.mecanum_arm()
+    wheels = [wheel.body for wheel in robot.wheels]
+    motors = [
+        Motor(f"{name} motor", name, 20.0 + k, torque=0.2, viscous=1e-4 * k, coulomb=1e-3)
+        for k, name in enumerate(wheels)
+    ]
+    kept = [name for name in robot.actuated if name not in wheels]
+    return replace(robot, actuated=kept, motors=motors), [motor.name for motor in motors]
+
+
+def thruster():
+    """A body on a slide with a thruster that pushes it."""
+    body = Body("car", joints.Prismatic((1, 0, 0)), inertia=Inertia(2.0))
+    jet = Motor("jet", body="car", wrench=(1, 0, 0, 0, 0, 0), torque=3.0)
+    return Mechanism("car", [body], actuated=[], motors=[jet]), ["jet"]
+
+
+@pytest.mark.parametrize("made", [mecanum, thruster])
+def test_plants_of_several_motors_cut_each_off_at_its_own_limit(made):
+    robot, names = made()
+    model = cc.reduce(robot)
+    u = np.zeros(robot.nu)
+    places = [robot.control_names.index(name) for name in names]
+    u[places] = 9.0 * (-1.0) ** np.arange(len(names))
+    most = robot.control_limits
+    q, s = robot.neutral(), np.full(model.ns, 0.3)
+    program = loop_program(Stay(robot, u), Plant(robot), REAL, dt=1e-7)
+    x, _ = rolled(program, program.start(q, s), 1)
+    v = program.state(x, "v")
+    values = [REAL.values(kind, robot) for kind in ("viscous", "coulomb")]
+    friction = Friction(*map(tuple, values))
+    wanted = Plant(robot, friction=friction).acceleration(q, v[0], np.clip(u, -most, most))[0]
+    assert_close((v[1] - v[0]) / 1e-7, wanted, 1e-5 * max(1.0, np.abs(wanted).max()))
+    free = Plant(robot, friction=friction).acceleration(q, v[0], u)[0]
+    assert np.abs(free - wanted).max() > 0.5 * np.abs(wanted).max()
 
 
 class Reads(Stay):
@@ -360,9 +432,3 @@ def test_uncertain_numbers_of_motors_equal_fixed_ones():
         with pytest.raises(SimulationError, match=f"`{kind}` of `m`"):
             family.numbers(deviations={(kind, "m"): bad})
     assert family.numbers(deviations={("efficiency", "m"): 0.3 - 1e-12}).size
-
-
-def test_motors_are_counts_of_the_law_with_its_tolerances():
-    run = run_of(driven(torque=1.0), 0.5, 0.1)
-    assert run.findings(Tolerances(0.1))
-    assert interop is not None
