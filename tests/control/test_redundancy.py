@@ -197,7 +197,7 @@ def test_posture_of_some_bodies_draws_these_alone() -> None:
     expected = np.zeros(robot.nv)
     expected[robot.v_slice(name)] = 3.0 * (0.4 - BENT[robot.q_slice(name)])
     assert_close(np.array(aim(BENT, still))[:, 0], expected[6:], 1e-12)
-    with pytest.raises(ShapeError, match=f"body `{name}`"):
+    with pytest.raises(ShapeError, match=f"joint `{name}`"):
         build(STATION, redundancy=Redundancy(objective="posture", posture={name: [0.1, 0.2]}))
     with pytest.raises(UnknownNameError, match="boomerang"):
         build(STATION, redundancy=Redundancy(objective="posture", posture={"boomerang": 0.1}))

@@ -23,7 +23,9 @@ PLACED = {
     "Plant Run Status certified_gains certify compare design_gains geometric_phase "
     "inverse_kinematics plan_loop recheck reduce simulate singularities "
     "symmetry": "calls",
+    "Constraints": "an option of laws: tests/control",
     "load load_result load_task verify": "files: tests/fuzz, tests/cli",
+    "compare_laws": "tasks: tests/campaign",
     "robots": "shipped systems",
     "control errors outputs reduction robot show simulation": "packages",
     "__version__": "a text",

@@ -85,7 +85,8 @@ def test_urdf_primitives_of_fixed_links_and_collisions_are_read(tmp_path):
         '<joint name="j" type="fixed"><parent link="a"/><child link="b"/><origin xyz="2 0 0"/>'
         "</joint></robot>"
     )
-    (body,) = cc.load(tmp_path / "r.urdf").bodies
+    body, frame = cc.load(tmp_path / "r.urdf").bodies
+    assert (frame.name, frame.shape) == ("b", ())
     assert body.shape == (
         Shape("box", (1.0, 1.0, 1.0)),
         Shape("sphere", (0.5,), cc.Pose((2.0, 0.0, 1.0))),
