@@ -182,6 +182,7 @@ def test_measures_of_a_made_up_run(short):
     ]
 
 
+@pytest.mark.extended
 @pytest.mark.skipif(not INSTALLED, reason="mink is not installed")
 def test_mink_wants_joints_that_keep_their_limits():
     scenario = scenarios()["rover-stop"]
