@@ -11,6 +11,7 @@ CONTINUOUS = "the law acts in continuous time on the true state: no hold, delay 
 EXACT = "the robot is the model: no wrong masses or momentum, no friction, no disturbance"
 FOLLOWED = "the errors obey the error dynamics: no torque limit, damping or singular configuration"
 LIMITS = "no torque reaches its limit"
+JOINTS = "no joint reaches a limit that the law keeps"
 INTERNAL = "the internal motion is no part of the claim"
 
 
@@ -24,8 +25,9 @@ def conditions_of(law: Any) -> tuple[str, ...]:
     else:
         least = max(law.singular_margin, law.damped_below)
         found.append(f"no damping near singular configurations: the margin stays above {least:g}")
-    limits = law.torque_limits
-    found += [LIMITS] if limits is not None and np.isfinite(limits).any() else []
+    limits, kept = law.torque_limits, law.constraints is not None
+    found += [LIMITS] if kept or (limits is not None and np.isfinite(limits).any()) else []
+    found += [JOINTS] if kept else []
     return (*found, INTERNAL) if law.redundancy is not None else tuple(found)
 
 

@@ -44,7 +44,7 @@ from concur.control._law import (
     shape_command,
 )
 from concur.control._sharing import unfelt
-from concur.robot import Mechanism, control_velocities
+from concur.robot import Mechanism, control_velocities, speed_torque_line
 
 SLACK = 1e-6
 """Square of what a joint's row may miss, both in units of energy, against the outputs' error."""
@@ -102,11 +102,9 @@ def joint_rows(servo: LawCore, q: Vector, v: Vector) -> list[JointRow]:
             key = ("coordinate", c) if unit is None else ("freedom", unit)
             rows[key] = row = JointRow(slopes[c, :] @ horizontal, carried[c])
             bounds = [rate**2 * (end - q[c]) - 2 * rate * moved[c] for end in (low, high)]
-            name = (
-                body.name
-                if body.joint.nq == 1
-                else f"{body.joint.coordinate_names[k]} of {body.name}"
-            )
+            name = body.joint_label
+            if body.joint.nq > 1:
+                name = f"{body.joint.coordinate_names[k]} of {name}"
             row.add(f"position of {name}", *bounds)
     speeds = system.speed_limits if limits.speeds else np.full(system.nv, np.inf)
     largest = limits.accelerations or {}
@@ -146,10 +144,8 @@ def torque_bounds(servo: LawCore, q: Vector, v: Vector) -> tuple[Array, Array]:
         speeds = control_velocities(servo.model.system, q, v)
         for k, motor in enumerate(motors, servo.nu - len(motors)):
             if motor.no_load_speed < np.inf:
-                # Beyond that speed a motor has no torque, but it is not made to brake.
-                share = speeds[k] / motor.no_load_speed
-                low[k] = ca.fmax(low[k], ca.fmin(0.0, -motor.stall * (1.0 + share)))
-                high[k] = ca.fmin(high[k], ca.fmax(0.0, motor.stall * (1.0 - share)))
+                least, most = speed_torque_line(motor.stall, motor.no_load_speed, speeds[k])
+                low[k], high[k] = ca.fmax(low[k], least), ca.fmin(high[k], most)
     return low, high
 
 
@@ -220,10 +216,11 @@ def _kept(servo: LawCore) -> ca.Function:
     x = dict(zip(values, found, strict=True))
 
     slack = ca.DM([0.0] * servo.nu + [SLACK] * (rows.shape[0] - servo.nu))
-    change, force, _ = quadratic_program(*rows.shape[::-1])(metric, rows, low, high, slack)
+    change, force, solved = quadratic_program(*rows.shape[::-1])(metric, rows, low, high, slack)
     u = x["torque"] + x["widths"] * (rows[: servo.nu, :] @ change)
     missed = x["residual"] - x["decoupling"] @ (x["nominal"] + change[: servo.ns])
-    sound = ca.sumsqr(change) + ca.sumsqr(u) <= LARGEST**2
+    # The torque of a program that was not solved would be within limits, and arbitrary.
+    sound = ca.logic_and(solved > 0.0, ca.sumsqr(change) + ca.sumsqr(u) <= LARGEST**2)
     weighed = ca.DM(servo.scales[0] ** 2) * x["residual"]
     share = ca.dot(weighed, x["residual"] - missed)
     share /= ca.fmax(ca.dot(weighed, x["residual"]), TINY)

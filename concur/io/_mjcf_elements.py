@@ -82,7 +82,7 @@ def motor_tendons(model: Any) -> dict[int, dict[str, Any]]:
 
 
 def _numbers(model: Any, start: str, k: int) -> dict[str, Any]:
-    """Numbers of a motor by field; friction that is no constant times the speed is none of it."""
+    """Numbers of a motor by field, without damping that is a polynomial of the speed."""
     polynomial = getattr(model, f"{start}_dampingpoly", None)
     curved = polynomial is not None and np.any(polynomial[k])
     found = dict[str, Any]()

@@ -101,6 +101,9 @@ def load_urdf(
         root.refuse(
             f"at most {MOST_BODIES} bodies", f"{len(groups)}", "Merge links that do not move."
         )
+    lost = {joint.child for joint in moving.values() if joint.kind == "fixed"} - groups.keys()
+    if lost:
+        listed += (f"`link`: names of {len(lost)} links on fixed joints: there are too many",)
     bodies, joint_names = [], {joint.child: name for name, joint in moving.items()}
     for name, group in groups.items():
         placement = pose_of(group.placement)

@@ -37,7 +37,7 @@ def exponentials(matrices: Floats) -> Floats:
 
 def gains_of(servo: Any, outputs: Sequence[slice]) -> Floats:
     """Kp and kd of each output, (2, outputs); rejects laws that are no plain servos."""
-    options = ("integral", "damping_threshold", "redundancy")
+    options = ("integral", "constraints", "damping_threshold", "redundancy")
     given = [name for name in options if getattr(servo, name) is not None]
     require(not given, f"law: the checker covers a servo without {', '.join(given)}")
     found = np.empty((2, len(outputs)))

@@ -33,6 +33,7 @@ from concur.robot._lint import (
 )
 from concur.robot._mechanism import Mechanism
 from concur.robot._motor import Mimic, Motor
+from concur.robot._motor import speed_torque_line as speed_torque_line
 from concur.robot._mount import mount
 from concur.robot._pose import Pose, scalar
 from concur.robot._pose import check_name as check_name

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
+import casadi as ca
 import numpy as np
 from annotated_types import Ge, Gt, Le
 
@@ -336,6 +337,16 @@ class Mimic:
             object.__setattr__(self, attribute, value)
         if self.of == self.body:
             raise _refusal(f"{where}, `of`", "another joint", f"`{self.of}`")
+
+
+def speed_torque_line(stall: Any, fastest: Any, speed: Any) -> tuple[Any, Any]:
+    """Lowest and highest torque of a line from `stall` at rest to zero at the speed `fastest`.
+
+    Against its motion the line gives a motor more than at rest; beyond the speed it has no torque
+    along the motion, and is not made to brake.
+    """
+    share = speed / fastest
+    return -stall * ca.fmax(0.0, 1.0 + share), stall * ca.fmax(0.0, 1.0 - share)
 
 
 def check_motors(

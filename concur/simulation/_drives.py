@@ -19,7 +19,7 @@ import numpy as np
 
 from concur.codegen import constant, normalised
 from concur.errors import SimulationError
-from concur.robot import as_tree, control_velocities, controls
+from concur.robot import as_tree, control_velocities, controls, speed_torque_line
 from concur.simulation._disturbances import (
     GravityGradient,
     active_share,
@@ -314,10 +314,8 @@ class Drives:
         found, kinds = ca.SX(u), ("stall_torque", "no_load_speed")
         stall, fastest = (self.read(kind, w) for kind in kinds)
         for k in self.acting("no_load_speed"):
-            low, high = (
-                stall[k] * ca.fmax(0.0, 1.0 - side * speeds[k] / fastest[k]) for side in (-1.0, 1.0)
-            )
-            found[k] = ca.fmax(ca.fmin(u[k], high), -low)
+            low, high = speed_torque_line(stall[k], fastest[k], speeds[k])
+            found[k] = ca.fmax(ca.fmin(u[k], high), low)
         return found
 
     def _rippled(self, u: ca.SX, q: ca.SX, w: ca.SX) -> ca.SX:

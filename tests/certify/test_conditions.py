@@ -11,10 +11,13 @@ from scipy.integrate import solve_ivp
 
 import concur as cc
 from concur.certify import certify_integral, narrow_decays, operating_bounds
+from concur.certify._recheck_conditions import JOINTS
 from concur.documents import document_hash
 from concur.errors import OutputError
 from concur.proofs import Statement
 from concur.proofs._bound import conditions
+from concur.proofs._recheck_numbers import gains_of
+from concur.proofs._recheck_smooth import Rejection
 
 LIMIT = 0.1  # N
 CART = cc.Body("cart", cc.joints.Prismatic((1, 0, 0)), "rail", inertia=cc.Inertia(1.0))
@@ -103,6 +106,31 @@ def test_with_torque_limits_nothing_is_claimed_without_a_box(tmp_path):
     assert not cc.certify(law).contains([1e-9], [0.0])
     with pytest.raises(OutputError):
         narrow_decays(cc.certify(law))
+
+
+def test_with_constraints_nothing_is_claimed(tmp_path):
+    """Joints and damping of the law may be active, whatever the torques are."""
+    path = tmp_path / "proof.json"
+    body = replace(CART, limits=((-0.1, 0.1),))
+    model = cc.reduce(replace(SLIDER, bodies=(SLIDER.bodies[0], body)))
+    free = cc.Servo(model, [cc.Output("x", "cart", "R")], 4, 4)
+    kept = replace(free, constraints=cc.Constraints())
+    assert cc.certify(free).status is cc.Status.PROVED
+    for law in (kept, replace(kept, integral=1.0)):
+        found = (certify_integral if law.integral is not None else cc.certify)(law)
+        assert (found.status, found.rate) == (cc.Status.UNDECIDED, 0.0)
+        assert {"no torque reaches its limit", JOINTS} <= set(found.conditions)
+        found.save(path)
+        assert cc.recheck(path, law).status is cc.Status.UNDECIDED
+    cc.certify(free).save(path)
+    assert cc.recheck(path, free).status is cc.Status.PROVED
+    assert cc.recheck(path, kept).status is not cc.Status.PROVED  # another law's proof
+    limited = replace(free, torque_limits=LIMIT)
+    assert cc.certify(limited, operating=box(limited)).status is cc.Status.PROVED
+    with pytest.raises(OutputError, match="`operating`"):
+        cc.certify(replace(limited, constraints=cc.Constraints()), operating=box(limited))
+    with pytest.raises(Rejection, match="constraints"):
+        gains_of(kept, [slice(0, 1)])
 
 
 @pytest.mark.by_default(1)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import casadi as ca
 import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
 import concur as cc
+from concur.codegen import quadratic_program
 from concur.control import Servo
-from concur.errors import ConcurError, OutputError, UnknownNameError
+from concur.errors import ConcurError, NonFiniteError, OutputError, UnknownNameError
 from concur.outputs import Output, Reference, ReferenceSample, references
 from concur.robot import Mechanism, Motor
 from concur.simulation import Integrator, Run
@@ -128,6 +130,36 @@ def test_while_no_limit_is_active_the_law_is_the_servo_to_the_last_bit() -> None
     u = ticks[1](Q0, np.zeros(5), at_once)
     assert_close(u, kept.torque(Q0, np.zeros(5), at_once), 1e-9)
     assert "torque of upper_arm" in np.array(kept.limit_names)[ticks[1].buffers.active > 0.0]
+
+
+@pytest.mark.parametrize("solved", [1, 0])
+def test_programs_without_a_solution_give_no_torque(
+    solved: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The torque within limits that is left would be arbitrary."""
+
+    def program(size: int, rows: int) -> Any:
+        found = quadratic_program(size, rows)
+        return lambda *given: (*found(*given)[:2], ca.MX(solved))
+
+    monkeypatch.setattr("concur.control._limited.quadratic_program", program)
+    servo, still = rover(limits=15.0), np.zeros(5)
+    far = np.asarray(servo.output(Q0)) + np.array([0, 0, 9, 0, 9])
+    for place, ends in ((far, not solved), (servo.output(Q0), False)):
+        if ends:
+            with pytest.raises(NonFiniteError):
+                servo.torque(Q0, still, ReferenceSample(place, still, still))
+        else:
+            assert np.isfinite(servo.torque(Q0, still, ReferenceSample(place, still, still))).all()
+
+
+def test_limits_of_joints_have_the_names_of_joints() -> None:
+    robot = changed("forearm", limits=(-2.2, -1.0), speed_limit=1.0, joint_name="elbow")
+    servo = rover(robot, 100.0, constraints=cc.Constraints(accelerations={"elbow": 2.0}))
+    names = servo.limit_names[4:-1]
+    assert names == tuple(
+        f"{kind} of elbow" for kind in ("torque", "position", "speed", "acceleration")
+    )
 
 
 def test_barriers_hold_the_acceleration_of_joints() -> None:

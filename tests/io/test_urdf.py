@@ -542,6 +542,17 @@ def test_entities_are_not_expanded(tmp_path: Path) -> None:
         load(tmp_path, bomb)
 
 
+@pytest.mark.parametrize(("fixed", "kept"), [(499, True), (500, False)])
+def test_names_of_too_many_links_are_lost_and_that_is_listed(
+    fixed: int, kept: bool, tmp_path: Path
+) -> None:
+    links = [link(f"l{i}", "") for i in range(fixed)]
+    ends = [joint(f"j{i}", "fixed", "b", f"l{i}") for i in range(fixed)]
+    ours = load(tmp_path, robot(link("b"), *links, *ends), "")
+    assert len(ours.bodies) == (500 if kept else 1)
+    assert any(f"{fixed} links on fixed joints" in text for text in ours.unread) is not kept
+
+
 @pytest.mark.extended
 def test_large_files_and_robots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     links = [link(f"l{i}", "") for i in range(20_000)]

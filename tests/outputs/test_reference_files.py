@@ -256,6 +256,15 @@ def test_noise_that_the_manual_states(tmp_path: Path) -> None:
     assert 0.09 < smooth.smoothing.noise_of_samples["m"] < 0.13
 
 
+@pytest.mark.parametrize(("start", "shifted"), [(0.99e8, False), (1.01e8, True)])
+def test_times_of_a_clock_count_from_the_first(start: float, shifted: bool, tmp_path: Path) -> None:
+    t = np.arange(0.0, 2.0, 0.02)
+    path = tmp_path / "hand.csv"
+    np.savetxt(path, np.column_stack([t + start, np.sin(t)]), "%.6f", ",")
+    first = 0.0 if shifted else start
+    assert from_file(path)(first + 1.0).pose[0] == pytest.approx(np.sin(1.0), abs=1e-4)
+
+
 W_FIRST = "t,px,py,pz,w,x,y,z"
 """Quaternions with w first, under names that say so."""
 
