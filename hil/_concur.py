@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from concur.proofs import Reading
     from concur.reduction import ReducedModel
     from concur.robot import Mechanism
+    from concur.robot.joints import VectorJoint
     from concur.show.charts import Curve, Panel, chart
     from concur.show.page import Marked, Section, write_page
     from concur.show.style import PALETTE, REFERENCE, output_color, save_picture
@@ -96,6 +97,7 @@ _PLACES = {
     "concur.groups": "quaternion se3",
     "concur.mcap": "Quantity write_mcap",
     "concur.robot": "Mechanism",
+    "concur.robot.joints": "VectorJoint",
     "concur.outputs": "reference_for",
     "concur.show.charts": "Curve Panel chart",
     "concur.show.page": "Marked Section write_page",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hil.errors import RigFileError
 
 if TYPE_CHECKING:
+    from hil._transmission import Transmission
     from hil.settings import Axis, Rig
 
 SPEED_MARGIN = 0.2
@@ -47,19 +48,29 @@ class AxisLimits:
     torque: float
     rate: float
     speed: float
-    low: float
-    high: float
     power: float
     damping: float
     stiffness: float
     slack: float  # bound of the rounding error of a change of the torque
-    zone: float  # width of the soft zone inside, and of the margin outside, each end of the range
     overspeed: float  # speed at which the rig stops
+
+
+@dataclass(frozen=True, slots=True)
+class JointLimits:
+    """Range of one joint, and the motors that move or measure it."""
+
+    low: float
+    high: float
+    zone: float  # width of the soft zone inside, and of the margin outside, each end of the range
+    torque: float  # largest torque of all motors
+    damping: float
+    motors: tuple[tuple[int, float, float], ...]
+    """Index of each motor, its ratio to the joint, and the joint's position per its own."""
 
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Bounds of every axis, at the joint, in the order of the axes; fixed while a rig runs.
+    """Bounds of every axis, at the motor, and ranges of its joints; fixed while a rig runs.
 
     Parameters
     ----------
@@ -70,19 +81,25 @@ class Limits:
     speed : numpy.ndarray
         Largest speed, rad/s (m/s), above zero, shape (n,).
     low, high : numpy.ndarray
-        Ends of the range, rad (m), shape (n,); infinite on wheels.
+        Ends of the range of each joint, rad (m), shape (k,); infinite on wheels.
     power : numpy.ndarray
         Largest mechanical power, W, above zero, shape (n,); infinite: no limit.
     damping : numpy.ndarray
-        Joint damping of a braking stop, N m s/rad (N s/m), shape (n,).
+        Damping of a braking stop, N m s/rad (N s/m), shape (n,).
     stiffness : numpy.ndarray
-        Joint stiffness of a holding stop, N m/rad (N/m), shape (n,).
+        Stiffness of a holding stop, N m/rad (N/m), shape (n,).
     period : float
         Duration of a cycle, s.
     largest_age : float
         Age above which a report is too old, s.
     names : sequence of str, optional
         Names of the axes, for messages.
+    ratios, inverse : numpy.ndarray, optional
+        Turns of the motors per turn of the joints, shape (n, k), and its inverse. Default: one
+        joint for each motor.
+    continuous, thermal_time : numpy.ndarray, optional
+        Torque that each motor bears for any time, N m (N), and time constant of its heating, s,
+        shape (n,). Default: heat is no limit.
 
     Attributes
     ----------
@@ -90,6 +107,8 @@ class Limits:
         Number of axes.
     axes : tuple of AxisLimits
         The bounds of each axis.
+    joints : tuple of JointLimits
+        The joints with a range.
 
     Raises
     ------
@@ -115,13 +134,17 @@ class Limits:
     period: float
     largest_age: float
     names: Sequence[str] = ()
+    ratios: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
+    inverse: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
+    continuous: NDArray[np.float64] | float = np.inf
+    thermal_time: NDArray[np.float64] | float = 1.0
     size: int = field(init=False)
     shape: tuple[int] = field(init=False, repr=False)
     axes: tuple[AxisLimits, ...] = field(init=False, repr=False)
+    joints: tuple[JointLimits, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        columns = ("torque", "rate", "speed", "low", "high", "power", "damping", "stiffness")
-        for name in columns:
+        for name in (*_COLUMNS, "low", "high"):
             array = np.array(getattr(self, name), dtype=np.float64)
             array.flags.writeable = False
             object.__setattr__(self, name, array)
@@ -130,8 +153,13 @@ class Limits:
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "size", size)
         object.__setattr__(self, "shape", (size,))
-        for name in columns:
-            self._require(name, getattr(self, name).shape == (size,), f"shape ({size},)")
+        for name in ("ratios", "inverse"):
+            if not getattr(self, name).size:
+                object.__setattr__(self, name, np.eye(size))
+        ratios, inverse = self.ratios, self.inverse
+        for name in (*_COLUMNS, "low", "high"):
+            count = size if name in _COLUMNS else ratios.shape[1]
+            self._require(name, getattr(self, name).shape == (count,), f"shape ({count},)")
         finite = np.isfinite
         for name in ("torque", "rate", "speed"):
             array = getattr(self, name)
@@ -156,18 +184,29 @@ class Limits:
         )
         zone = np.minimum(END_SHARE * (self.high - self.low), LARGEST_ZONE)
         self._require("high", zone > 0.0, "a range above the rounding error")
-        parts = [getattr(self, name) for name in columns]
-        parts += [slack, zone, self.speed * (1.0 + SPEED_MARGIN)]
+        parts = [getattr(self, name) for name in _COLUMNS]
+        parts += [slack, self.speed * (1.0 + SPEED_MARGIN)]
         axes = zip(*(part.tolist() for part in parts), strict=True)
         object.__setattr__(self, "axes", tuple(AxisLimits(*bounds) for bounds in axes))
+        torque, damping = np.abs(ratios).T @ self.torque, (ratios**2).T @ self.damping
+        parts = [self.low, self.high, zone, torque, damping]
+        joints = []
+        for j, (low, high, near, most, drag) in enumerate(np.stack(parts, axis=1).tolist()):
+            pairs = zip(ratios[:, j].tolist(), inverse[j].tolist(), strict=True)
+            motors = tuple((i, *pair) for i, pair in enumerate(pairs) if any(pair))
+            if math.isfinite(low) or math.isfinite(high):
+                joints.append(JointLimits(low, high, near, most, drag, motors))
+        object.__setattr__(self, "joints", tuple(joints))
 
     def _require(self, name: str, good: NDArray[np.bool_] | bool, expected: str) -> None:
         if np.all(good):
             return
         value = getattr(self, name)
         if np.ndim(good):
-            index = int(np.argmin(good))
-            where, came = f"`{name}` of axis `{self.names[index]}`", f"{value[index]}"
+            at = int(np.argmin(good))
+            of_joint = name in ("low", "high")  # which has the name of its first motor
+            index = int(np.argmax(self.ratios[:, at] != 0.0)) if of_joint else at
+            where, came = f"`{name}` of axis `{self.names[index]}`", f"{value[at]}"
         else:
             where, came = f"`{name}` of the limits", f"{value}"
         raise RigFileError(
@@ -179,7 +218,11 @@ class Limits:
 
     @classmethod
     def from_axes(
-        cls, axes: Sequence[Axis], period: float, largest_age: float | None = None
+        cls,
+        axes: Sequence[Axis],
+        period: float,
+        largest_age: float | None = None,
+        transmission: Transmission | None = None,
     ) -> Limits:
         """Make limits from the axes of a rig file.
 
@@ -191,6 +234,8 @@ class Limits:
             Duration of a cycle, s.
         largest_age : float, optional
             Age above which a report is too old, s; default: 8 periods.
+        transmission : Transmission, optional
+            Joints of the axes, with their ranges. Default: one for each axis, with its range.
 
         Returns
         -------
@@ -198,6 +243,10 @@ class Limits:
             Bounds of every axis.
         """
         ends = np.array([axis.position_limits for axis in axes]).reshape(-1, 2)
+        own: dict[str, NDArray[np.float64]] = {}
+        if transmission is not None:
+            ends = transmission.limits
+            own = {"ratios": transmission.ratios, "inverse": transmission.inverse}
         return cls(
             **{name: np.array([getattr(a, of) for a in axes]) for name, of in _COLUMNS.items()},
             low=ends[:, 0],
@@ -205,6 +254,9 @@ class Limits:
             period=period,
             largest_age=LARGEST_AGE_CYCLES * period if largest_age is None else largest_age,
             names=tuple(a.name for a in axes),
+            **own,
+            continuous=np.array([a.continuous for a in axes]),
+            thermal_time=np.array([a.thermal_time for a in axes]),
         )
 
     @classmethod
@@ -224,4 +276,4 @@ class Limits:
         """
         period = rig.loop.period
         age = (rig.policies.max_consecutive_faults + 2) * period + rig.estimator.latency
-        return cls.from_axes(rig.axes, period, age)
+        return cls.from_axes(rig.axes, period, age, rig.transmission)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hil._concur import Reading, Servo, StoredTaskProof, TrackingLaw, confirmed, load_task_proof
 from hil.errors import ArmError
+from hil.state._differentiation import encoder_step
 
 if TYPE_CHECKING:
     from hil.settings import Rig
@@ -201,7 +202,7 @@ def _others(
                 "torque limits of the rig that are at least the proved torques, as no torque may "
                 "be clipped",
                 f"lower ones; proved: {needs}",
-                "Increase `torque_limit` of these axes, prove a calmer task, or remove `proof`.",
+                "Increase the limits of these motors, prove a calmer task, or remove `proof`.",
             )
         )
     return found
@@ -210,14 +211,16 @@ def _others(
 def _notes(rig: Rig, bounds: dict[tuple[str, str], float], delay: float) -> list[str]:
     """Limits at which the guard may stop although the proof holds, and the assumed delay."""
     found, stop = [], "the guard may stop the run"
-    for axis in rig.axes:
-        if not bounds.get(("speed", axis.name), -np.inf) <= axis.speed_limit:
-            found.append(f"axis {axis.name}: the proved speed exceeds `speed_limit`; {stop}")
-        low, high = axis.position_limits
-        above = bounds.get(("angle above", axis.name), np.inf)
-        below = bounds.get(("angle below", axis.name), -np.inf)
+    joints, ratios = rig.transmission.joints, np.abs(rig.transmission.ratios)
+    speeds = np.array([bounds.get(("speed", name), -np.inf) for name in joints])
+    for axis, row in zip(rig.axes, ratios, strict=True):
+        if not row[row > 0.0] @ speeds[row > 0.0] <= axis.speed_limit:
+            found.append(f"axis {axis.name}: the proved speed exceeds its limit; {stop}")
+    for name, (low, high) in zip(joints, rig.transmission.limits.tolist(), strict=True):
+        above = bounds.get(("angle above", name), np.inf)
+        below = bounds.get(("angle below", name), -np.inf)
         if above < low or below > high:
-            found.append(f"axis {axis.name}: proved angles exceed `position_limits`; {stop}")
+            found.append(f"joint {name}: proved angles exceed its limits; {stop}")
     if rig.estimator.latency > delay:
         found.append(
             f"the proof assumes a delay of at most {1e3 * delay:g} ms from measurement to torque; "
@@ -252,12 +255,12 @@ def _reading_notes(rig: Rig, reading: Reading | None) -> list[str]:
             "task has those that it covers"
         ]
     found = []
-    for axis in rig.axes:
-        step = 2 * np.pi / abs(axis.gear * axis.counts) if axis.counts else 0.0
-        covered = reading.angles.get(axis.name)
+    steps = np.array([encoder_step(axis) for axis in rig.axes])
+    for name, row in zip(rig.transmission.joints, rig.transmission.inverse, strict=True):
+        step, covered = float(np.abs(row) @ steps), reading.angles.get(name)
         if covered is not None and step / 2 > covered:
             found.append(
-                f"axis {axis.name}: half a step of the encoder, {step / 2:.3g} rad, exceeds the "
+                f"joint {name}: half a step of the encoder, {step / 2:.3g} rad, exceeds the "
                 f"error of the angle in the proof, {covered:g} rad"
             )
     return found

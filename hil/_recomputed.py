@@ -128,13 +128,12 @@ class States:
         self._record, self._period = record, rig.loop.period
         self._estimator = Estimator(rig, servo)
         self._feedback = Feedback(len(rig.axes))
-        names = [name.rpartition(".")[0] for name, _ in record.columns("q")]
-        self._q = [names.index(axis) for axis in record.axes]
+        self._found = found = rig.transmission
         rates = [name for name, _ in record.columns("s")]
-        # For axes outside of the shape, a law with all velocities uses those of the lift.
-        self._shape = [i for i, axis in enumerate(record.axes) if axis in servo.model.shape_names]
-        self._s = [rates.index(record.axes[i]) for i in self._shape]
-        self._base = slice(None) if rig.pose is None else self._q
+        # For joints outside of the shape, a law with all velocities uses those of the lift.
+        shape = servo.model.shape_names
+        self._s = [rates.index(n) for n in found.joints] if {*found.joints} <= {*shape} else []
+        self._base = slice(None) if rig.pose is None else list(found.q)
         self._before = np.nan  # instant of the preceding row
 
     def __iter__(self) -> Iterator[tuple[str, int, Numbers, Numbers, float]]:
@@ -197,9 +196,11 @@ class States:
         late = estimator.position.copy(), estimator.velocity.copy()
         estimator.update(feedback, first, known)
         early = estimator.position.copy(), estimator.velocity.copy()
-        velocity = np.full(len(self._q), np.nan)
-        velocity[self._shape] = record["s"][k, self._s]
-        position = record["q"][k, self._q]
+        found = self._found
+        position = found.ratios @ record["q"][k, list(found.q)]
+        velocity = np.full(len(position), np.nan)
+        if self._s:
+            velocity = found.ratios @ record["s"][k, self._s]
         now, unsure = instant_of(position, velocity, early, late, first, last)
         if begins:
             estimator.start(feedback, now)

@@ -21,11 +21,13 @@ class CycleTorque:
 
     __slots__ = (
         "_anchor",
+        "_heats",
         "_held",
         "_patience",
         "_period",
         "carried",
         "flags",
+        "heat",
         "limits",
         "passed",
         "sent",
@@ -36,6 +38,9 @@ class CycleTorque:
         self.sent, self.passed = np.zeros(limits.size), np.zeros(limits.size)
         self._held, self._anchor = np.zeros(limits.size), np.zeros(limits.size)
         self.carried = np.zeros(limits.size)  # the law's last torque, if a stop holds at once
+        # Share of the heat that each motor bears; a run starts with cold motors.
+        self.heat = np.zeros(limits.size)
+        self._heats = bool(np.isfinite(limits.continuous).any())
         self.flags = 0  # bits of `Flag`: enumerations are slow
 
     def judge(
@@ -47,6 +52,10 @@ class CycleTorque:
         ages: Vector,
     ) -> Verdict:
         """Check the law's torque, or that of the policy, with the guard; result in `passed`."""
+        if self._heats and (self.heat > 1.0).any():
+            self.passed.fill(0.0)
+            self.flags = 0
+            return Verdict(Reason.OVERHEATED, axis=int(self.heat.argmax()))
         limits, period, self.flags = self.limits, self._period, 0
         if failing is not None:
             policy, reason, cycles = failing
@@ -69,6 +78,14 @@ class CycleTorque:
         verdict = judge(demand, self.sent, position, velocity, ages, limits, period, self.passed)
         self.flags |= int(verdict.flags)
         return verdict
+
+    def warm(self, cycles: float) -> None:
+        """Heat the motors by `sent`, during cycles: T h' = (u / continuous)^2 - h."""
+        if not self._heats:
+            return
+        limits = self.limits
+        share = -np.expm1(-cycles * self._period / limits.thermal_time)
+        self.heat += share * ((self.sent / limits.continuous) ** 2 - self.heat)
 
     def anchor(self, position: Vector, carries: bool) -> None:
         """Set the position to hold; `carries`: add the last torque, at the end of a task."""

@@ -5,10 +5,11 @@ shape, fresh, and plausible. If not, the verdict is a stop and the torque is zer
 torque is limited, in this order:
 
 1. by the torque limit;
-2. if the joint exceeds its speed limit and the torque accelerates it: by a bound that falls to zero
+2. if the motor exceeds its speed limit and the torque accelerates it: by a bound that falls to zero
    within the first half of the speed margin;
-3. near an end of the joint's range, for torque towards the end: within the soft zone the bound
-   falls from the torque limit to braking by joint damping at the end;
+3. near an end of a joint's range, for torque towards the end: within the soft zone the bound
+   falls from the torque limit to braking by damping at the end; motors that share the joint share
+   the change, and the torques of other joints remain;
 4. by the power limit;
 5. by the rate limit, relative to the torque that was sent last.
 
@@ -30,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hil._limits import SPEED_MARGIN, Limits
+from hil._limits import SPEED_MARGIN, JointLimits, Limits
 from hil.latch import Action, Event, Latch, Phase, next_state
 from hil.reasons import Reason, State
 from hil.settings import Policy
@@ -74,9 +75,9 @@ class Flag(IntFlag):
     CLIPPED_RATE = 2
     """A torque would have changed faster than its rate limit."""
     CLIPPED_POWER = 4
-    """A torque was above the power limit at the joint's speed."""
+    """A torque was above the power limit at the motor's speed."""
     CLIPPED_SPEED = 8
-    """A torque would have accelerated a joint above its speed limit."""
+    """A torque would have accelerated a motor above its speed limit."""
     NEAR_END = 16
     """A torque near an end of the joint's range was directed towards the end."""
     HELD = 32
@@ -152,7 +153,7 @@ def judge(
         Torque that was sent last, N m (N), shape (n,). A non-finite value counts as zero, a value
         above the torque limit as the limit.
     position, velocity : numpy.ndarray
-        Estimated positions and velocities of the joints, rad and rad/s (m and m/s), shape (n,).
+        Estimated positions and velocities of the motors, rad and rad/s (m and m/s), shape (n,).
     ages : numpy.ndarray
         Age of the last report of each axis, s, shape (n,); NaN: no report.
     limits : Limits
@@ -195,20 +196,12 @@ def judge(
         return Verdict(Reason.CLOCK)
     youngest, oldest = -limits.period, limits.largest_age
     flags = 0
-    # One pass checks and limits; `out` is written only after all axes have passed.
-    torques = []
-    for index, (torque, before, q, v, age, axis) in enumerate(
-        zip(
-            demand.tolist(),
-            previous.tolist(),
-            position.tolist(),
-            velocity.tolist(),
-            ages.tolist(),
-            limits.axes,
-            strict=True,
-        )
+    # `out` is written only after all axes have passed.
+    torques, positions, velocities = demand.tolist(), position.tolist(), velocity.tolist()
+    for index, (torque, q, v, age, axis) in enumerate(
+        zip(torques, positions, velocities, ages.tolist(), limits.axes, strict=True)
     ):
-        largest, low, high, zone = axis.torque, axis.low, axis.high, axis.zone
+        largest = axis.torque
         # Comparisons with NaN are false: every condition is formulated so that true means valid.
         if not youngest <= age <= oldest:
             out.fill(0.0)
@@ -216,9 +209,6 @@ def judge(
         if not (torque - torque == 0.0 and q - q == 0.0 and v - v == 0.0):
             out.fill(0.0)
             return Verdict(Reason.NOT_FINITE, axis=index)
-        if not low - zone <= q <= high + zone:
-            out.fill(0.0)
-            return Verdict(Reason.OUT_OF_RANGE, axis=index)
         if not -axis.overspeed <= v <= axis.overspeed:
             out.fill(0.0)
             return Verdict(Reason.OVERSPEED, axis=index)
@@ -236,21 +226,25 @@ def judge(
             if abs(torque) > bound:
                 torque = math.copysign(bound, torque)
                 flags |= _SPEED
+        torques[index] = torque
 
-        # A torque towards the end while the joint moves away from it is braking: it passes.
-        if high - q < zone:
-            share = max((high - q) / zone, 0.0)
-            bound = largest * share - axis.damping * max(v, 0.0) * (1.0 - share)
-            if torque > bound and v >= 0.0:
-                torque = max(bound, -largest)
-                flags |= _END
-        if q - low < zone:
-            share = max((q - low) / zone, 0.0)
-            bound = -largest * share + axis.damping * max(-v, 0.0) * (1.0 - share)
-            if torque < bound and v <= 0.0:
-                torque = min(bound, largest)
-                flags |= _END
+    for joint in limits.joints:
+        q = 0.0
+        for k, _, back in joint.motors:
+            q += back * positions[k]
+        low, high, zone = joint.low, joint.high, joint.zone
+        if low + zone <= q <= high - zone:
+            continue
+        if not low - zone <= q <= high + zone:
+            out.fill(0.0)
+            return Verdict(Reason.OUT_OF_RANGE, axis=joint.motors[0][0])
+        flags |= _ease(joint, q, torques, velocities)
 
+    for k, (axis, v, before) in enumerate(
+        zip(limits.axes, velocities, previous.tolist(), strict=True)
+    ):
+        largest, torque = axis.torque, torques[k]
+        torque = min(max(torque, -largest), largest)  # joints share their ends among motors
         if abs(torque) * abs(v) > axis.power:
             torque = math.copysign(axis.power / abs(v), torque)
             flags |= _POWER
@@ -265,9 +259,36 @@ def judge(
         elif torque < before - step:
             torque = before - step
             flags |= _RATE
-        torques.append(torque)
+        torques[k] = torque
     out[:] = torques
     return _PASS[flags]
+
+
+def _ease(joint: JointLimits, q: float, torques: list[float], velocities: list[float]) -> int:
+    """Limit the torque of a joint near an end of its range, by all its motors; return flags."""
+    v = torque = 0.0
+    for k, ratio, back in joint.motors:
+        v += back * velocities[k]
+        torque += ratio * torques[k]
+    bound, largest, zone = torque, joint.torque, joint.zone
+    # A torque towards the end while the joint moves away from it is braking: it passes.
+    if joint.high - q < zone and v >= 0.0:
+        share = max((joint.high - q) / zone, 0.0)
+        end = largest * share - joint.damping * v * (1.0 - share)
+        bound = min(bound, max(end, -largest))
+    if q - joint.low < zone and v <= 0.0:
+        share = max((q - joint.low) / zone, 0.0)
+        end = -largest * share - joint.damping * v * (1.0 - share)
+        bound = max(bound, min(end, largest))
+    if bound == torque:
+        return 0
+    if len(joint.motors) == 1:
+        ((k, ratio, _),) = joint.motors
+        torques[k] = bound / ratio
+    else:  # the torques of other joints remain
+        for k, _, back in joint.motors:
+            torques[k] += back * (bound - torque)
+    return _END
 
 
 def brake(

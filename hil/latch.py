@@ -67,6 +67,7 @@ NO_HOLDING = BLIND | {
     Reason.STALE,
     Reason.OVERSPEED,
     Reason.OUT_OF_RANGE,
+    Reason.OVERHEATED,
     Reason.DRIVE_FAULT,
     Reason.DRIVE_OFF,
     Reason.LOST,

@@ -47,7 +47,7 @@ class Reason(Sentences):
     NOT_FINITE = 1, "a torque, position or speed is not a finite number"
     WRONG_SHAPE = 2, "a vector does not have one number for each axis"
     STALE = 3, "the last report of an axis is too old, or stamped in the future"
-    OVERSPEED = 4, "a joint is faster than its speed limit and margin"
+    OVERSPEED = 4, "a motor is faster than its speed limit and margin"
     OUT_OF_RANGE = 5, "a joint is outside its position limits and margin"
     TICK_REFUSED = 6, "the law gave no torque"
     DRIVE_FAULT = 7, "a drive reports a fault"
@@ -67,3 +67,4 @@ class Reason(Sentences):
     START_ERROR = 21, "the robot is too far from the start of its task"
     TRACKING = 22, "the robot is too far from the reference of its task"
     FOREIGN = 23, "another host on the bus commands the drives"
+    OVERHEATED = 24, "a motor is hotter than it bears for any time"

@@ -29,7 +29,10 @@ from hil.record.manifest import fingerprints, machine
 
 if TYPE_CHECKING:
     from hil._concur import TrackingLaw
+    from hil._transmission import Transmission
     from hil.settings import Rig
+
+Vectors = NDArray[np.float64]
 
 TOLERANCE = 1e-9
 """Tolerance of the law's results on another machine: N m and N, m, rad; relative above one."""
@@ -379,7 +382,7 @@ def _replay_state(record: Record, rig: Rig, servo: TrackingLaw, found: _Comparis
     return len(cycles)
 
 
-OWN = (Reason.OVERSPEED, Reason.OUT_OF_RANGE, Reason.LATE)
+OWN = (Reason.OVERSPEED, Reason.OUT_OF_RANGE, Reason.LATE, Reason.OVERHEATED)
 """Reasons that only the guard gives: stops with these reasons are recomputed too."""
 
 
@@ -397,7 +400,7 @@ class _Guard:
         listening = record.manifest.get("mode") == "listen"
         self._demand = np.ascontiguousarray(record["measured" if listening else "demand"])
         self._sent = np.ascontiguousarray(record["torque"])
-        self._position, self._velocity = _joints(record)
+        self._position, self._velocity = _motors(record, rig.transmission)
         # A report that arrived after the start of the cycle has age zero.
         ages = np.maximum(record["time"][:, None] - record["report_time"], 0.0)
         self._ages = np.ascontiguousarray(ages)
@@ -405,6 +408,7 @@ class _Guard:
         late, self._prompt = lateness > LATE * self._period, lateness <= PROMPT * self._period
         # The loop counts deadlines without a cycle together with the next cycle.
         passed = np.rint(np.diff(record["deadline"], prepend=np.nan) / self._period)
+        self._passed = np.fmax(passed, 1.0)
         self._late = late + np.where(passed > 1.0, passed - 1.0, 0.0)
         self._lost = np.diff(record["lost"], prepend=0.0) > 0.0
         self._reports = record["reports"]
@@ -417,6 +421,7 @@ class _Guard:
         held = np.fmax(held, 0.0)[:, None]
         old = (self._ages + held > fresh) & (self._ages <= limits.largest_age)
         self._doubtful = old.any(axis=1) | (record["reason"] == Reason.NOT_FINITE)
+        self._hot = record["reason"] == Reason.OVERHEATED
         self._state, self._index = record["state"], record.index
         self._failing: dict[Reason, int | None] = {Reason.LOST: 0, Reason.LATE: 0}
         self._action = Action.BRAKE
@@ -430,11 +435,17 @@ class _Guard:
 
     def doubtful(self, k: int) -> bool:
         """Whether a report may have become too old within the cycle."""
-        return bool(self._doubtful[k])
+        unknown = self._hot[k] and np.isnan(self.torque.heat).any()
+        return bool(self._doubtful[k] or unknown)
 
     def count(self, k: int) -> bool:
         """Count consecutive faulty cycles as the loop does; False if their number is unknown."""
-        follows = self.follows(k)
+        follows, torque = self.follows(k), self.torque
+        if follows:
+            torque.sent[:] = self._sent[k - 1]
+            torque.warm(self._passed[k])
+        else:
+            torque.heat.fill(0.0 if self._index[k] == 0 else np.nan)
         ran = follows and self._state[k - 1] == State.RUN
         begins = k == 0 or (follows and not ran)
         delayed, losing = self._delayed, self._losing
@@ -535,24 +546,24 @@ def _replay_guard(record: Record, rig: Rig, found: _Comparison) -> tuple[int, in
     return judged, stopped, left_out
 
 
-def _joints(record: Record) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Positions and velocities of the axes in the recorded state, shapes (rows, n)."""
-    places = {name: i for i, (name, _) in enumerate(record.columns("q"))}
+def _motors(record: Record, found: Transmission) -> tuple[Vectors, Vectors]:
+    """Positions and velocities of the motors in the recorded state, shapes (rows, n)."""
     rates = {name: i for i, (name, _) in enumerate(record.columns("s"))}
-    q, s = [], []
-    for axis in record.axes:
-        # The joint of an axis has one degree of freedom and one coordinate: body.coordinate.
-        mine = [i for name, i in places.items() if name.rpartition(".")[0] == axis]
-        if len(mine) != 1 or axis not in rates:
-            raise RecordError(
-                f"record {record.folder}",
-                expected=f"position and velocity of `{axis}` in the state",
-                came=f"{len(mine)} positions, velocities of {', '.join(rates)}",
-                cure="Replay only records of rigs whose axes have one degree of freedom each.",
-            )
-        q.append(mine[0])
-        s.append(rates[axis])
-    return np.ascontiguousarray(record["q"][:, q]), np.ascontiguousarray(record["s"][:, s])
+    missing = [name for name in found.joints if name not in rates]
+    if missing:
+        raise RecordError(
+            f"record {record.folder}",
+            expected=f"the velocity of `{missing[0]}` in the state",
+            came=f"velocities of {', '.join(rates)}",
+            cure="Replay only records of laws whose velocities contain those of all joints.",
+        )
+    places = (("q", list(found.q)), ("s", [rates[name] for name in found.joints]))
+    position, velocity = (
+        np.array([found.ratios @ row for row in np.ascontiguousarray(record[name][:, at])])
+        for name, at in places
+    )
+    shape = len(record), len(found.motors)
+    return position.reshape(shape), velocity.reshape(shape)
 
 
 def _check_layout(record: Record, rig: Rig, servo: TrackingLaw) -> None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge, Gt, Le, Len, Lt
 
 from hil._concur import Expected, InFiles, NotNegative, Positive, Text
+from hil._transmission import Transmission, transmission_of
 from hil.errors import ArmError
 
 if TYPE_CHECKING:
@@ -32,9 +34,7 @@ Cycles = Annotated[int, Gt(0), Le(10_000), Expected("a whole number above zero, 
 # A drive reports its position with 32 bits and a sign: more counts would not cover one turn.
 Counts = Annotated[int, Gt(0), Le(2**30), Expected("a whole number above zero, to 2^30")]
 Torque = Annotated[float, Ge(1e-6), Le(1e6), Expected("a number above zero, 1e-6 to 1e6")]
-Speed = Annotated[float, Ge(1e-4), Le(1e3), Expected("a number above zero, 1e-4 to 1e3")]
-# Motor radians per metre of a fine screw are 6e4.
-Ratio = Annotated[float, Ge(1e-4), Le(1e6), Expected("a number from 1e-4 to 1e6")]
+Used = Annotated[float, Gt(0.0), Le(1.0), Expected("a number above 0, at most 1")]
 Place = Annotated[float, Ge(-1e6), Le(1e6), Expected("a number within 1e6, rad or m")]
 Seconds = Annotated[float, Ge(1e-6), Le(1e3), Expected("a time from 1e-6 to 1e3 s")]
 Delay = Annotated[float, Ge(0.0), Le(10.0), Expected("a time from 0 to 10 s")]
@@ -49,6 +49,7 @@ Port = Annotated[int, Ge(1), Le(65535), Expected("a port from 1 to 65535")]
 Pair = Annotated[tuple[Place, Place], Expected("a lower and an upper end")]
 ByAxis = Annotated[Mapping[str, NotNegative], Expected("a table of numbers by axis")]
 Faults = Annotated[tuple[Mapping[str, Any], ...], Len(0, 1000), Expected("a list of tables")]
+_MOTORS = "The robot file has it {}in the table [[motors]] of the motor."
 _CATEGORY = "1 or 2 (category 0, removing power at once, must be wired)"
 
 
@@ -83,31 +84,30 @@ def _ranges(
 
 
 @dataclass(frozen=True)
-class Axis:
-    """One motor with its drive; all torques and speeds are those of the joint.
+class AxisTable:
+    """The drive of a motor; torques, speeds and positions are those of the motor.
 
     Parameters
     ----------
     name : str
-        Actuated joint, by the name of its body. Example: `"turret"`.
+        Motor of the robot, or an actuated joint, which is then its own motor. The robot file has
+        its numbers: gear, torque, speed, encoder, heat, and the limits of the joints. Example:
+        `"turret"`.
     drive : str
         `"cia402"` (CANopen, cyclic synchronous torque), `"mit"` (mini-cheetah protocol), or
         a kind registered by `hil.drives.register_drive` in a file of `drive_modules`.
         Example: `"cia402"`.
     node : int
         CANopen node number, or identifier of an MIT drive, 1 to 126. Example: `3`.
-    torque_limit : float
-        Largest torque or force of the joint, N m or N. Example: `12.0`.
     torque_rate_limit : float
-        Largest rate of the torque or force, N m/s or N/s. Example: `600.0`.
-    speed_limit : float
-        Largest speed of the joint, rad/s or m/s. Example: `3.0`.
-    gear : float, optional
-        Ratio: turns of the shaft that the drive reports per turn of the joint; on a linear
-        axis rad/m. A drive with an integrated gearbox that reports its output shaft has
-        gear 1. Example: `10.0`.
+        Largest rate of the motor's torque or force, N m/s or N/s. Example: `600.0`.
+    torque_share : float, optional
+        Share of the motor's largest torque that the rig uses. Example: `0.3`.
+    speed_share : float, optional
+        Share of the motor's largest speed at which the rig limits it. Example: `0.5`.
     direction : {1, -1}, optional
-        Sign: `-1` if joint and motor rotate in opposite directions. Example: `-1`.
+        Sign: `-1` if the numbers of the drive have the opposite sign of those of the motor in the
+        robot file. Example: `-1`.
     rated_torque : float, optional
         Rated torque of the motor (object 0x6076), N m; required for CiA 402 unless torques
         are in counts; compared with the value in the drive. Default: none. Example: `0.6`.
@@ -115,31 +115,22 @@ class Axis:
         Reference of torques in per mille: the `"rated"` torque (0x6076) or the `"maximum"`
         torque (0x6072, set to the torque limit before arming); `"count"` for drives with
         torque in counts. Example: `"maximum"`.
-    torque_constant : float, optional
-        Torque constant of the motor, N m/A; for information only. Default: none. Example:
-        `0.1`.
     model : str, optional
         Model of an MIT drive, which gives its ranges. Default: none. Example: `"AK80-9"`.
     ranges : mapping, optional
         Ranges of an MIT drive, in place of `model`. Default: those of the model. Example:
         `{ position = [-12.5, 12.5], velocity = [-50.0, 50.0], torque = [-18.0, 18.0], kp =
         [0.0, 500.0], kd = [0.0, 5.0] }`.
-    counts : int, optional
-        Encoder counts per turn of the motor; required for CiA 402. Default: none. Example:
-        `4096`.
     offset : float, optional
-        Position of the joint where the drive reports zero, rad or m. Example: `-1.6`.
-    position_limits : pair of float, optional
-        Lower and upper limit of the joint position, rad or m. Default: none. Example:
-        `[-1.2, 1.2]`.
+        Position of the motor where the drive reports zero, rad or m: the sum of the positions
+        of its joints times their ratios. Example: `-1.6`.
     power_limit : float, optional
         Largest mechanical power, W. Default: none. Example: `60.0`.
     damping : float, optional
-        Joint damping of a braking stop, N m s/rad or N s/m; the default brakes a joint at
-        its largest speed with its largest torque. Default: `torque_limit / speed_limit`.
-        Example: `4.0`.
+        Damping of a braking stop, N m s/rad or N s/m; the default brakes a motor at its largest
+        speed with its largest torque. Default: their ratio. Example: `4.0`.
     stiffness : float, optional
-        Joint stiffness of a holding stop, N m/rad or N/m. Default: 5/s times `damping`.
+        Stiffness of a holding stop, N m/rad or N/m. Default: 5/s times `damping`.
         Example: `20.0`.
     watchdog : float, optional
         Time without a command after which the drive removes torque, s: 0.02 to 0.2, more
@@ -149,10 +140,9 @@ class Axis:
         cannot report it. A drive that reports that it is still enabled is rejected in any
         case. Example: `true`.
     watchdog_torque : float, optional
-        Torque of the joint at which its watchdog is tested before arming, N m or N: at most
-        a quarter of `torque_limit`; if it is not given, a twentieth. It is reduced where
-        the joint would become faster than half of `speed_limit`. Default: none. Example:
-        `0.2`.
+        Torque of the motor at which its watchdog is tested before arming, N m or N: at most
+        a quarter of its limit; if it is not given, a twentieth. It is reduced where the motor
+        would become faster than half of its limit. Default: none. Example: `0.2`.
     torque_count : float, optional
         Torque of the motor per count of 0x6071 and 0x6077, N m; only with `torque_unit =
         "count"`. Default: none. Example: `0.00024`.
@@ -161,37 +151,36 @@ class Axis:
         Example: `1e-06`.
     modulo : int, optional
         Counts after which the reported position (0x6064) wraps, on drives with a position
-        range or a single-turn encoder; must exceed the span of `position_limits`. Default:
-        none. Example: `65536`.
+        range or a single-turn encoder; must exceed the range of the motor. Default: none.
+        Example: `65536`.
     """
 
     _cures: ClassVar[Mapping[str, str]] = {
         "node_id": "Did you mean `node`?",
         "id": "Did you mean `node`?",
-        "encoder_counts": "Did you mean `counts`?",
-        "gear_ratio": "Did you mean `gear`?",
         "joint": "Did you mean `name`?",
         "kind": "Did you mean `drive`?",
+        **dict.fromkeys(("gear", "torque_constant"), _MOTORS.format("")),
+        "counts": _MOTORS.format("as `encoder` "),
+        "torque_limit": _MOTORS.format("as `torque` ") + " `torque_share` is the rig's share.",
+        "speed_limit": _MOTORS.format("as `speed` ") + " `speed_share` is the rig's share.",
+        "position_limits": "Give them in the robot file, as `limits` of the joints of the motor.",
     }
 
     name: Text
     drive: Text
     node: Annotated[int, Ge(1), Le(2047), Expected("a whole number from 1 to 2047")]
-    torque_limit: Torque
     torque_rate_limit: Positive
-    speed_limit: Speed
-    gear: Ratio = 1.0
+    torque_share: Used = 1.0
+    speed_share: Used = 1.0
     direction: Literal[1, -1] = 1
     rated_torque: Torque = 0.0
     torque_unit: Literal["rated", "maximum", "count"] = "rated"
-    torque_constant: Torque = 0.0
     model: Text = ""
     ranges: Annotated[Mapping[str, tuple[float, float]], InFiles(_ranges)] = field(
         default_factory=dict
     )
-    counts: Counts = 0
     offset: Place = 0.0
-    position_limits: Pair = (float("-inf"), float("inf"))
     power_limit: Positive = float("inf")
     damping: Positive = 0.0
     stiffness: Positive = 0.0
@@ -201,6 +190,60 @@ class Axis:
     torque_count: Torque = 0.0
     rated_torque_unit: Torque = 1e-3
     modulo: Counts = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axis(AxisTable):
+    """A motor with its drive: a table `[[axes]]`, and the motor's numbers from the robot.
+
+    Parameters
+    ----------
+    name, drive : str
+        As in `AxisTable`.
+    node : int
+        As in `AxisTable`.
+    torque_rate_limit, torque_share, speed_share : float
+        As in `AxisTable`.
+    direction : int
+        As in `AxisTable`.
+    rated_torque : float
+        As in `AxisTable`.
+    torque_unit, model : str
+        As in `AxisTable`.
+    ranges : mapping
+        As in `AxisTable`.
+    offset, power_limit, damping, stiffness, watchdog : float
+        As in `AxisTable`.
+    watchdog_confirmed : bool
+        As in `AxisTable`.
+    watchdog_torque, torque_count, rated_torque_unit : float
+        As in `AxisTable`.
+    modulo : int
+        As in `AxisTable`.
+    torque_limit : float
+        Largest torque or force of the motor in the rig, N m or N.
+    speed_limit : float
+        Largest speed of the motor in the rig, rad/s or m/s.
+    position_limits : pair of float
+        Smallest and largest position of the motor within the limits of its joints, rad or m.
+    counts : float
+        Encoder counts per turn of the motor, or per 2 pi metres of a linear one; 0: no encoder.
+    gear : float
+        Turns of the shaft to which the drive's numbers refer, per turn of the motor: 1, or less
+        for a drive that reports the output of its gearbox.
+    continuous : float
+        Torque that the motor bears for any time, N m or N.
+    thermal_time : float
+        Time constant of its heating, s.
+    """
+
+    torque_limit: float
+    speed_limit: float
+    position_limits: tuple[float, float] = (float("-inf"), float("inf"))
+    counts: float = 0.0
+    gear: float = 1.0
+    continuous: float = float("inf")
+    thermal_time: float = 1.0
 
     def __post_init__(self) -> None:
         damping = self.damping or self.torque_limit / self.speed_limit
@@ -461,10 +504,10 @@ class EmulatorSettings:
     pose_loss : float, optional
         Fraction of lost poses. Example: `0.02`.
     viscous : mapping of str to float, optional
-        Viscous friction by axis, N m s/rad; friction too stiff for `dt` is rejected.
-        Default: none. Example: `{ turret = 0.1 }`.
+        Viscous friction by axis, at motors without friction in the robot file, N m s/rad;
+        friction too stiff for `dt` is rejected. Default: none. Example: `{ turret = 0.1 }`.
     friction : mapping of str to float, optional
-        Coulomb friction by axis, N m. Default: none. Example: `{ turret = 0.2 }`.
+        Coulomb friction by axis, as above, N m. Default: none. Example: `{ turret = 0.2 }`.
     faults : sequence of mapping, optional
         Tables `[[emulator.faults]]` of injected faults: `kind`, `axis`, `at` and `lasting`
         in s, and the other fields of `hil.emulator.Fault`. Default: none. Example: `[{ kind
@@ -504,7 +547,7 @@ class Rig:
     task : Task
         Robot, references and gains.
     axes : tuple of Axis
-        One axis for each control, in the order of the robot's controls.
+        One axis for each motor, in the order of the robot's controls.
     bus : BusSettings
         Adapter and bit rate.
     loop : LoopSettings
@@ -551,6 +594,11 @@ class Rig:
     certificate: Path | None = None
     proof: Path | None = None
     drive_modules: tuple[Path, ...] = ()
+
+    @cached_property
+    def transmission(self) -> Transmission:
+        """Ratios between the motors and their joints."""
+        return transmission_of(self.task.robot, str(self.path))
 
     def check_operator(self) -> None:
         """Reject mode drive without a person at the stop button.

@@ -103,8 +103,10 @@ def rover_of(robot: Any, outputs: Any) -> Rover:
 
     bodies = {body.name: body for body in robot.bodies}
     root = robot.base
-    plain = not (robot.motors or robot.mimics or robot.steering)
-    need(plain, "robots without motors, mimics and steering")
+    # A motor without gear and rotor gives its torque to its joint, as a driven joint has it.
+    direct = all(m.ratios == {m.name: 1.0} and not m.rotor for m in robot.motors)
+    plain = direct and not (robot.mimics or robot.steering)
+    need(plain, "robots without mimics and steering, and motors without gear and rotor")
     need(type(root.joint).__name__ == "Planar", "a planar base")
     need(tuple(root.joint.normal) == (0.0, 0.0, 1.0), "a horizontal plane")
     still = np.any(root.placement.translation) or not np.array_equal(
@@ -125,9 +127,8 @@ def rover_of(robot: Any, outputs: Any) -> Rover:
     need(len(chain) == 3 and len(wheels) == 2, "two wheels and three joints")
     need(len(bodies) == 6 and len({b.name for b in [*chain, *wheels]}) == 5, "no other bodies")
     need(all(type(b.joint).__name__ == "Revolute" for b in [*chain, *wheels]), "revolute joints")
-    need(
-        [b.joint_label for b in robot.bodies[1:]] == list(robot.actuated), "a motor for each joint"
-    )
+    joints = [b.joint_label for b in robot.bodies[1:]]
+    need(joints == list(robot.control_names), "a motor for each joint")
     need(robot.bodies[0].name == root.name, "the base first")
     axle = wheels[0].placement.translation[0]
     own = np.array(root.inertia.com) - [axle, 0, 0]
@@ -163,7 +164,7 @@ def rover_of(robot: Any, outputs: Any) -> Rover:
         for k, b in enumerate(chain)
     ]
     own = [b.joint_label for b in [*wheels, *chain]]
-    order = [own.index(name) for name in robot.actuated]
+    order = [own.index(name) for name in robot.control_names]
     speeds = np.eye(5)
     speeds[:2, :2] = np.array([spin[0] for spin in spins])
     return Rover(

@@ -139,7 +139,7 @@ def cures(checks: Sequence[AxisCheck]) -> list[str]:
 
 def limits_table(rig: Rig, bound: TorqueBound | None) -> Table:
     """Table of the limits of the axes, and the torque bounds of the certificate."""
-    table = Table(title="At the joints", title_justify="left", caption_justify="left")
+    table = Table(title="At the motors", title_justify="left", caption_justify="left")
     for title in (
         *("axis", "limit\n(N m)", "need\n(N m)", "rate\n(N m/s)"),
         *("speed\n(rad/s)", "watchdog\n(ms)"),

@@ -371,6 +371,7 @@ class Controller:
         started = time.perf_counter()
         lateness = start - deadline
         behind = lateness + failures.skipped * period  # since the first skipped deadline
+        self._torque.warm(1 + failures.skipped)
         quality.cycles += 1
         quality.lateness.add(lateness)
         exchange.take(start)

@@ -27,7 +27,7 @@ _IDENTIFIERS = {
     0x600: "SDO request",
     0x700: "heartbeat",
 }
-_OTHERS = "rated_torque", "counts", "torque_unit", "torque_count", "rated_torque_unit", "modulo"
+_OTHERS = "rated_torque", "torque_unit", "torque_count", "rated_torque_unit", "modulo"
 """Fields that an MIT drive does not have."""
 
 
@@ -86,7 +86,7 @@ def _check_cia402(given: Mapping[str, Any], refuse: Refusal) -> None:
     needed = {"torque_count": "the motor's torque for one count of 0x6071, N m"}
     if not in_counts:
         needed = {"rated_torque": "the rated torque of the motor, N m"}
-    for field, what in {**needed, "counts": "the encoder counts per motor turn"}.items():
+    for field, what in needed.items():
         if field not in given:
             refuse(field, what, "no value", f"Add the field `{field}`; see the motor's data sheet.")
     if "torque_count" in given and not in_counts:
@@ -157,6 +157,13 @@ def _check_node(given: Mapping[str, Any], refuse: Refusal, what: str, cure: str)
 
 
 def _check_per_mille(axis: Axis, refuse: Refusal) -> None:
+    if not axis.counts:
+        refuse(
+            "name",
+            "a motor with an encoder, whose counts the drive reports",
+            f"`{axis.name}` without one",
+            "Give it in the robot file, `encoder` in [[motors]]; see the motor's data sheet.",
+        )
     if axis.modulo:
         _check_modulo(axis, refuse)
     scale = AxisScale(axis)
@@ -169,11 +176,10 @@ def _check_per_mille(axis: Axis, refuse: Refusal) -> None:
         largest = LARGEST * 1e-3 * axis.rated_torque * axis.gear
     if axis.torque_limit > largest:
         refuse(
-            "torque_limit",
-            f"at most {largest:.4g} at the joint, the drive's largest number: {LARGEST} {unit}, "
-            f"gear {axis.gear:g}",
+            "torque_share",
+            f"a torque of at most {largest:.4g}, the drive's largest number: {LARGEST} {unit}",
             f"{axis.torque_limit:g}",
-            f"Check {fields} and `gear`, or lower the limit.",
+            f"Check {fields} and `torque` of the motor in the robot file, or lower the share.",
         )
     _check_step(scale.step, what, axis, refuse)
 
@@ -185,10 +191,10 @@ def _check_modulo(axis: Axis, refuse: Refusal) -> None:
     if math.isfinite(upper - lower) and upper - lower >= span:
         refuse(
             "modulo",
-            f"counts for more than the range of the joint, {upper - lower:.4g} rad (m)",
+            f"counts for more than the range of the motor, {upper - lower:.4g} rad (m)",
             f"{axis.modulo}, which are {span:.4g} rad (m)",
-            "Let the drive count over several turns, or narrow `position_limits`: the position at "
-            "the start would be ambiguous.",
+            "Let the drive count over several turns, or narrow the limits of the joints in the "
+            "robot file: the position at the start would be ambiguous.",
         )
     _check_countable(
         axis,
@@ -204,9 +210,9 @@ def _check_countable(axis: Axis, span: float, what: str, cure: str, refuse: Refu
     countable = 0.25 * span / axis.watchdog
     if axis.speed_limit > countable:
         refuse(
-            "speed_limit",
-            f"at most {countable:.4g}, so that {what} can be counted even when reports are lost "
-            "for the time of the watchdog",
+            "speed_share",
+            f"a speed of at most {countable:.4g}, so that {what} can be counted even when "
+            "reports are lost for the time of the watchdog",
             f"{axis.speed_limit:g}",
             cure,
         )
@@ -215,34 +221,34 @@ def _check_countable(axis: Axis, span: float, what: str, cure: str, refuse: Refu
 def _check_step(step: float, what: str, axis: Axis, refuse: Refusal) -> None:
     if not step < COARSEST * axis.torque_limit:
         refuse(
-            "torque_limit",
-            f"more than {step / COARSEST:.4g} at the joint, twenty steps of the drive ({what} is "
+            "torque_share",
+            f"a torque above {step / COARSEST:.4g}, twenty steps of the drive ({what} is "
             f"{step:.4g})",
             f"{axis.torque_limit:g}",
-            "Check its units and `gear`, or use a smaller drive: its steps are too coarse for this "
-            "joint.",
+            "Check its units and the motor in the robot file, or use a smaller drive: its steps "
+            "are too coarse for this motor.",
         )
 
 
 def _check_ranges(axis: Axis, refuse: Refusal) -> None:
-    scale, cure = MitScale(axis), "Check `model` and `gear`, or lower the limit."
-    at_most = "at most {:g} at the joint, the largest that the drive can {}"
+    scale, cure = MitScale(axis), "Check `model` and the motor, or lower the share."
+    at_most = "at most {:g} at the motor, the largest that the drive can {}"
     if axis.torque_limit > scale.largest_torque:
         expected = at_most.format(scale.largest_torque, "be sent")
-        refuse("torque_limit", expected, f"{axis.torque_limit:g}", cure)
+        refuse("torque_share", expected, f"{axis.torque_limit:g}", cure)
     _check_step(scale.step, "one step of its range", axis, refuse)
     if axis.speed_limit > scale.fastest:
         expected = at_most.format(scale.fastest, "report")
-        refuse("speed_limit", expected, f"{axis.speed_limit:g}", cure)
+        refuse("speed_share", expected, f"{axis.speed_limit:g}", cure)
     first, last = scale.span
     lower, upper = axis.position_limits
     if any(math.isfinite(end) and not first <= end <= last for end in (lower, upper)):
         refuse(
-            "position_limits",
-            f"limits that the drive can report, within [{first:.4g}, {last:.4g}]",
+            "offset",
+            f"positions of the motor that the drive can report, within [{first:.4g}, {last:.4g}]",
             f"[{lower:g}, {upper:g}]",
             "Set the drive's zero near the middle of its range and correct `offset`, or narrow "
-            "the limits.",
+            "the limits of the joints in the robot file.",
         )
     # A joint without ends leaves the range: its turns are counted from report to report.
     if math.isinf(upper - lower):

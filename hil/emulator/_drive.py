@@ -94,7 +94,7 @@ class EmulatedDrive(ABC):
     Attributes
     ----------
     position, velocity : float
-        Last sensed position and velocity of the joint, rad and rad/s (m, m/s).
+        Last sensed position and velocity of the motor, rad and rad/s (m, m/s).
     last_command : float
         Instant of the last valid frame that fed the watchdog, s; NaN before the first frame.
     refused : int
@@ -110,12 +110,12 @@ class EmulatedDrive(ABC):
         self.refused = 0
 
     def sense(self, position: float, velocity: float) -> None:
-        """Set the encoder's reading of the joint.
+        """Set the encoder's reading of the motor.
 
         Parameters
         ----------
         position, velocity : float
-            Of the joint, rad and rad/s (m, m/s).
+            Of the motor, rad and rad/s (m, m/s).
         """
         self.position, self.velocity = position, velocity
 
@@ -131,7 +131,7 @@ class EmulatedDrive(ABC):
 
     @property
     def springy(self) -> bool:
-        """Whether the torque depends on the state of the joint."""
+        """Whether the torque depends on the state of the motor."""
         return False
 
     @property
@@ -178,7 +178,7 @@ class EmulatedDrive(ABC):
 
     @abstractmethod
     def torque(self, now: float) -> float:
-        """Torque on the joint.
+        """Torque of the motor.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ class EmulatedDrive(ABC):
         Returns
         -------
         float
-            N m (N on a linear axis), joint side; zero unless the drive is enabled and its watchdog
+            N m (N on a linear axis); zero unless the drive is enabled and its watchdog
             has not expired.
         """
 
@@ -220,7 +220,7 @@ class EmulatedDrive(ABC):
         """
 
     def _motor_angle(self) -> float:
-        """Angle of the motor since encoder zero, rad."""
+        """Angle of the drive's shaft since encoder zero, rad."""
         axis = self.axis
         return (self.position - axis.offset) * axis.direction * axis.gear
 
@@ -233,7 +233,7 @@ class EmulatedDrive(ABC):
         return int(encoder_count(value, resolution))
 
     def _at_joint(self, torque: float) -> float:
-        """Torque at the joint for a torque of the motor."""
+        """Torque of the motor for one of the drive's shaft."""
         return torque * self.axis.direction * self.axis.gear
 
 

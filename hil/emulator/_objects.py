@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from canopen.objectdictionary import (
     INTEGER8,
     INTEGER16,
@@ -28,10 +30,11 @@ _Entry = tuple[str, int, str, int | str]
 
 
 def dictionary(
-    node: int, rated_torque: int, counts: int, peak: int, watchdog: bool
+    node: int, rated_torque: int, counts: float, peak: int, watchdog: bool
 ) -> ObjectDictionary:
     """Build the dictionary; rated torque in the unit of the drive, peak torque in per mille."""
     objects: dict[int, tuple[str, dict[int, _Entry]]] = {}
+    turn = Fraction(counts).limit_denominator(10**6)
 
     def single(index: int, name: str, kind: int, access: str, value: int | str) -> None:
         objects[index] = (name, {0: (name, kind, access, value)})
@@ -107,7 +110,7 @@ def dictionary(
     record(
         0x608F,
         "encoder resolution",
-        {1: ("counts", U32, "ro", counts), 2: ("motor turns", U32, "ro", 1)},
+        {1: ("counts", U32, "ro", turn.numerator), 2: ("motor turns", U32, "ro", turn.denominator)},
     )
     record(
         0x6091, "gear ratio", {1: ("motor turns", U32, "ro", 1), 2: ("shaft turns", U32, "ro", 1)}

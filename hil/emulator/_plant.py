@@ -19,10 +19,10 @@ from hil._concur import (
     fingerprint,
     recalled,
 )
+from hil._transmission import transmission_of
 from hil.errors import RigError
 
 if TYPE_CHECKING:
-    from hil._concur import Mechanism
     from hil.settings import Rig
 
 RELEASE = 0.01
@@ -47,17 +47,25 @@ class RobotPlant:
         robot = task.plant or task.robot
         self.robot = robot
         self.dt = rig.emulator.dt
-        self._rows = list(robot.actuated_freedoms)
-        names = [robot.freedom_names[row] for row in self._rows]
-        if [axis.name for axis in rig.axes] != names:
+        self._transmission = transmission_of(robot, str(rig.path))
+        names = self._transmission.motors
+        if tuple(axis.name for axis in rig.axes) != names:
             raise RigError(
                 f"rig `{rig.name}`, axes",
                 expected=f"the controls of `{robot.name}` in order: {', '.join(names)}",
                 came=", ".join(axis.name for axis in rig.axes),
                 cure="Give each control of the robot one axis, in this order.",
             )
-        self._places = _joint_places(robot, self._rows)
-        friction = Friction.of(robot, rig.emulator.viscous, rig.emulator.friction)
+        rubbing = {motor.name: motor.friction for motor in robot.motors if any(motor.friction)}
+        viscous, coulomb, stribeck = (
+            {name: numbers[k] for name, numbers in rubbing.items()} for k in range(3)
+        )
+        friction = Friction.of(
+            robot,
+            {**viscous, **rig.emulator.viscous},
+            {**coulomb, **rig.emulator.friction},
+            stribeck,
+        )
         rubs = any((*friction.viscous, *friction.coulomb))
         plant = Plant(robot, friction=friction if rubs else None)
         check_friction(plant, self.dt)
@@ -65,7 +73,7 @@ class RobotPlant:
         self._q, self._v = self._step.inputs[0][:, 0], self._step.inputs[1][:, 0]
         self._h, self._u = self._step.inputs[3], self._step.inputs[2][:, 0]
         self._q_next, self._v_next = (view[:, 0] for view in self._step.outputs)
-        self.torque = np.zeros(len(names))  # of each axis, N m; the caller writes it
+        self.torque = np.zeros(len(names))  # of each motor, N m; the caller writes it
         self.time = 0.0  # instant reached, s since the start
         self.steps = 0
         self._q[:] = robot.check_configuration(task.q0 if q0 is None else q0, "emulator, `q0`")
@@ -89,12 +97,14 @@ class RobotPlant:
         return np.zeros_like(self._v) if self.held else self._v.copy()
 
     def positions(self) -> list[float]:
-        """Joint positions of the axes, rad (m)."""
-        return [float(self._q[k]) for k in self._places]
+        """Positions of the motors, rad (m)."""
+        found = self._transmission
+        return [float(x) for x in found.ratios @ self._q[list(found.q)]]
 
     def velocities(self) -> list[float]:
-        """Joint velocities of the axes, rad/s (m/s)."""
-        return [0.0 if self.held else float(self._v[k]) for k in self._rows]
+        """Velocities of the motors, rad/s (m/s)."""
+        found = self._transmission
+        return [float(x) for x in found.ratios @ self.v[list(found.v)]]
 
     def step(self, h: float) -> None:
         """Integrate over a time h, s, with constant `torque`."""
@@ -126,24 +136,6 @@ class RobotPlant:
         pose = np.asarray(self.robot.pose(self._q.copy(), self.robot.base.name))
         turn = Rotation.from_matrix(pose[:3, :3]).as_quat()
         return pose[:3, 3], np.asarray(turn, dtype=np.float64)
-
-
-def _joint_places(robot: Mechanism, rows: list[int]) -> list[int]:
-    """Index in q of the position of each actuated degree of freedom."""
-    places = {}
-    for body in robot.bodies:
-        q, v = robot.q_slice(body.name), robot.v_slice(body.name)
-        if v.stop - v.start == 1 and q.stop - q.start == 1:
-            places[v.start] = q.start
-    missing = [robot.freedom_names[row] for row in rows if row not in places]
-    if missing:
-        raise RigError(
-            "emulated robot",
-            expected="actuated joints of one degree of freedom",
-            came=", ".join(missing),
-            cure="Model the joint as several joints of one degree of freedom.",
-        )
-    return [places[row] for row in rows]
 
 
 def _step(plant: Plant) -> Evaluator:

@@ -3,6 +3,7 @@
 from hil.rig._load import load_rig
 from hil.settings import (
     Axis,
+    AxisTable,
     BusSettings,
     EmulatorSettings,
     EstimatorSettings,
@@ -17,6 +18,7 @@ from hil.settings import (
 
 __all__ = [
     "Axis",
+    "AxisTable",
     "BusSettings",
     "EmulatorSettings",
     "EstimatorSettings",

@@ -5,16 +5,22 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from hil._concur import Refusal, suggest, unknown
 from hil.drives import check_fields, check_units, identifiers
+from hil.drives.mit_models import mit_ranges
 from hil.emulator import Fault
 from hil.errors import RigError
+from hil.settings import Axis, AxisTable
 
 if TYPE_CHECKING:
     from hil._concur import Task
-    from hil.settings import Axis, Rig
+    from hil._transmission import Transmission
+    from hil.settings import Rig
 
 WATCHDOG = (0.02, 0.2)
 """Shortest and longest time of a drive's watchdog, s."""
@@ -37,40 +43,20 @@ def _label(name: str) -> str:
 # --- names ------------------------------------------------------------------------------------
 
 
-def sorted_axes(axes: Iterable[Axis], task: Task, path: str) -> list[Axis]:
-    """Sort the axes in the order of the robot's controls."""
-    robot = task.robot
-    if robot.motors or robot.following:
-        Refusal(path, "")(
-            "task",
-            "a robot whose joints have a motor each",
-            "motors with gears, thrusters, or joints that follow others: "
-            + ", ".join(f"`{n}`" for n in robot.control_names[len(robot.actuated_freedoms) :])
-            + ", ".join(f"`{robot.label(name)}`" for name in robot.following),
-            "An axis of a rig is one joint with its encoder and motor. Simulate this robot, or "
-            "export its tick.",
-        )
-    for name in robot.actuated or ():
-        joint = robot.bodies[robot.joints[name]].joint
-        if joint.nv != 1:
-            Refusal(path, "")(
-                "task",
-                "a robot whose actuated joints have one degree of freedom each",
-                f"`{name}`, whose joint of type {type(joint).__name__} has {joint.nv}",
-                f"Model `{name}` as a chain of {joint.nv} joints, with bodies without mass in "
-                "between.",
-            )
-    names = [robot.freedom_names[i] for i in robot.actuated_freedoms]
-    by_name: dict[str, Axis] = {}
-    for axis in axes:
+def sorted_axes(tables: Iterable[AxisTable], task: Task, path: str) -> list[AxisTable]:
+    """Sort the tables of the axes in the order of the robot's controls."""
+    names = task.robot.control_names
+    by_name: dict[str, AxisTable] = {}
+    for axis in tables:
         if axis.name not in names:
-            raise unknown(path, _label(axis.name), "name", "an actuated joint", axis.name, names)
+            kind = "a motor of the robot"
+            raise unknown(path, _label(axis.name), "name", kind, axis.name, names)
         if axis.name in by_name:
             Refusal(path, _label(axis.name))(
                 "name",
-                "each actuated joint once",
+                "each motor once",
                 f"`{axis.name}` twice",
-                "Remove one of the tables, or name another joint: "
+                "Remove one of the tables, or name another motor: "
                 f"{', '.join(n for n in names if n not in by_name) or 'all have an axis'}.",
             )
         by_name[axis.name] = axis
@@ -78,15 +64,60 @@ def sorted_axes(axes: Iterable[Axis], task: Task, path: str) -> list[Axis]:
     if missing:
         Refusal(path, "")(
             "axes",
-            f"one axis for each actuated joint of `{robot.name}`: {', '.join(names)}",
+            f"one axis for each motor of `{task.robot.name}`: {', '.join(names)}",
             f"no axis for {', '.join(f'`{name}`' for name in missing)}",
             "Add a table [[axes]] for it: every control needs its motor.",
         )
     return [by_name[name] for name in names]
 
 
+def axis_of(table: AxisTable, task: Task, transmission: Transmission, path: str) -> Axis:
+    """Join the table of an axis with the numbers of its motor."""
+    robot, refuse = task.robot, Refusal(path, _label(table.name))
+    file, index = task.robot_file or robot.name, robot.control_names.index(table.name)
+    motor = next((motor for motor in robot.motors if motor.name == table.name), None)
+    row = np.abs(transmission.ratios[index])
+    speeds = robot.speed_limits[list(transmission.v)]
+    largest = {
+        "torque": robot.control_limits[index],
+        "speed": min(
+            math.inf if motor is None else motor.speed, float(row[row > 0.0] @ speeds[row > 0.0])
+        ),
+    }
+    for what, value in largest.items():
+        if not math.isfinite(value):
+            where = f"`{what}` in [[motors]]" if motor else f"`{what}_limit` of its body"
+            refuse(
+                "name",
+                f"a motor with a largest {what}",
+                f"`{table.name}` without one",
+                f"Give it in the robot file, {file}: {where}.",
+            )
+    found: dict[str, Any] = {}
+    if motor is not None:
+        turned = 1.0
+        if motor.encoder_at == "joint":
+            units = {robot.effort_units[v] for v in np.array(transmission.v)[row > 0.0]}
+            turned = motor.reduction / (math.tau if units == {"N"} else 1.0)
+        if table.drive == "mit":  # its numbers may be those of the output of its gearbox
+            found["gear"] = 1.0 / turned
+        elif motor.encoder is not None:
+            found["counts"] = motor.encoder / turned
+        if motor.thermal_time is not None:
+            found |= {"continuous": motor.continuous, "thermal_time": motor.thermal_time}
+    low, high = transmission.spans()[index].tolist()
+    axis = Axis(
+        **vars(table),
+        torque_limit=table.torque_share * float(largest["torque"]),
+        speed_limit=table.speed_share * largest["speed"],
+        position_limits=(low, high),
+        **found,
+    )
+    return replace(axis, ranges=dict(mit_ranges(axis))) if axis.drive == "mit" else axis
+
+
 def check_kinds(
-    axes: Iterable[Axis], given: Mapping[str, Any], kinds: Iterable[str], path: str
+    axes: Iterable[AxisTable], given: Mapping[str, Any], kinds: Iterable[str], path: str
 ) -> None:
     """Reject unknown kinds of drives, and fields that belong to another kind.
 
@@ -210,14 +241,6 @@ def _check_nodes(rig: Rig) -> None:
 
 def _check_axis(axis: Axis, rig: Rig) -> None:
     refuse = _refusal(rig, _label(axis.name))
-    lower, upper = axis.position_limits
-    if not lower < upper:
-        refuse(
-            "position_limits",
-            "a lower limit below the upper limit",
-            f"[{lower:g}, {upper:g}]",
-            "Exchange the two." if lower > upper else "Omit them for a joint without limits.",
-        )
     shortest, longest = WATCHDOG
     if not shortest <= axis.watchdog <= longest:
         refuse(
@@ -237,8 +260,8 @@ def _check_axis(axis: Axis, rig: Rig) -> None:
     if axis.watchdog_torque > LARGEST_LOAD * axis.torque_limit:
         refuse(
             "watchdog_torque",
-            f"at most {LARGEST_LOAD * axis.torque_limit:g} N m (N), {LARGEST_LOAD:g} times "
-            "`torque_limit`",
+            f"at most {LARGEST_LOAD * axis.torque_limit:g} N m (N), {LARGEST_LOAD:g} times the "
+            "motor's limit",
             f"{axis.watchdog_torque:g} N m (N)",
             "Lower it: the joint is free to move in the test.",
         )
@@ -258,16 +281,16 @@ def _check_hold(rig: Rig) -> None:
 
 
 def _check_start(rig: Rig) -> None:
-    robot, q0 = rig.task.robot, rig.task.q0
-    for axis in rig.axes:
-        start = float(q0[robot.q_spans[robot.joints[axis.name]]][0])
-        lower, upper = axis.position_limits
+    found = rig.transmission
+    for name, start, (lower, upper) in zip(
+        found.joints, rig.task.q0[list(found.q)], found.limits.tolist(), strict=True
+    ):
         if not lower <= start <= upper:
-            _refusal(rig, _label(axis.name))(
-                "position_limits",
-                f"limits around the task's start, {start:g}",
-                f"[{lower:g}, {upper:g}]",
-                f"Widen them, or change [initial.q] of {rig.task.path}.",
+            _refusal(rig, "")(
+                "task",
+                f"a start of `{name}` within its limits, [{lower:g}, {upper:g}]",
+                f"{start:g}",
+                f"Change [initial.q] of {rig.task.path}, or the limits in the robot file.",
             )
 
 
@@ -304,6 +327,13 @@ def _check_emulator(rig: Rig) -> None:
         for name in getattr(emulator, field):
             if name not in names:
                 raise unknown(rig.path, f"[emulator.{field}]", name, "an axis", name, names)
+            if any(any(m.friction) for m in rig.task.robot.motors if m.name == name):
+                _refusal(rig, f"[emulator.{field}]")(
+                    name,
+                    "an axis whose motor has no friction",
+                    f"friction of the motor `{name}` in the robot file too",
+                    "Remove it: friction of motors acts in emulated rigs.",
+                )
     for number, entry in enumerate(emulator.faults, start=1):
         _check_fault(entry, number, names, rig)
 

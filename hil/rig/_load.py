@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -27,13 +27,13 @@ from hil._concur import (
     read_json,
     read_toml,
 )
+from hil._transmission import transmission_of
 from hil.drives import drive_files, drive_kinds, import_drives
-from hil.drives.mit_models import mit_ranges
 from hil.errors import RigFileError
-from hil.rig._checks import check_kinds, check_rig, sorted_axes
+from hil.rig._checks import axis_of, check_kinds, check_rig, sorted_axes
 from hil.rig.busload import refuse_overload
 from hil.settings import (
-    Axis,
+    AxisTable,
     BusSettings,
     EmulatorSettings,
     EstimatorSettings,
@@ -62,7 +62,7 @@ class RigFile:
     bus : table
         Interface of the drives in python-can.
     axes : sequence
-        One table for each actuated joint of the robot, in any order.
+        One table for each motor of the robot, in any order.
     drive_modules : sequence of str, optional
         Python files, relative to this file, that register custom kinds of drives; every program
         that reads the rig file runs them. Default: none. Example: `["micro_drive.py"]`.
@@ -101,7 +101,7 @@ class RigFile:
     task: FileName
     bus: BusSettings
     # The largest number of nodes on a bus.
-    axes: Annotated[Sequence[Axis], Len(1, 126), Expected(_AXES)]
+    axes: Annotated[Sequence[AxisTable], Len(1, 126), Expected(_AXES)]
     drive_modules: Annotated[Sequence[str], Expected("a list of names of Python files")] = ()
     loop: LoopSettings = field(default_factory=LoopSettings)
     policies: Policies = field(default_factory=Policies)
@@ -122,8 +122,8 @@ def load_rig(path: str | PathLike[str], *, allowed: Container[Path] | None = Non
     path : path
         The file. Its fields are ``name``; ``task``, a task file; ``certificate`` and ``proof``
         (optional), files; ``drive_modules`` (optional), Python files that are imported to register
-        kinds of drives; a table ``[[axes]]`` for each control of the task's robot with the fields
-        of `Axis`; ``[bus]``, ``[loop]``, ``[policies]``, ``[operator]``, ``[pose]``,
+        kinds of drives; a table ``[[axes]]`` for each motor of the task's robot with the fields of
+        `AxisTable`; ``[bus]``, ``[loop]``, ``[policies]``, ``[operator]``, ``[pose]``,
         ``[estimator]``, ``[recorder]`` and ``[emulator]`` with the fields of the classes of the
         same name. Names of files are relative to the folder of the rig file. Missing fields take
         the defaults of these classes; without ``[pose]`` there is no external pose.
@@ -134,8 +134,8 @@ def load_rig(path: str | PathLike[str], *, allowed: Container[Path] | None = Non
     Returns
     -------
     Rig
-        The rig, with its task loaded and its axes in the order of the robot's controls; axes of
-        MIT drives have their ranges.
+        The rig, with its task loaded and its axes in the order of the robot's controls, and
+        with the numbers of its motors; axes of MIT drives have their ranges.
 
     Raises
     ------
@@ -181,6 +181,7 @@ def load_rig(path: str | PathLike[str], *, allowed: Container[Path] | None = Non
                 cure="Allow their code only if you would run it yourself.",
             )
         import_drives(modules, file)
+        transmission = transmission_of(task.robot, str(path))
         axes = sorted_axes(table.axes, task, str(path))
         given = {entry["name"]: entry for entry in data["axes"]}
         check_kinds(axes, given, drive_kinds(), str(path))
@@ -188,7 +189,7 @@ def load_rig(path: str | PathLike[str], *, allowed: Container[Path] | None = Non
             name=table.name,
             path=file,
             task=task,
-            axes=tuple(map(_with_ranges, axes)),
+            axes=tuple(axis_of(axis, task, transmission, str(path)) for axis in axes),
             bus=table.bus,
             loop=table.loop,
             policies=table.policies,
@@ -204,11 +205,6 @@ def load_rig(path: str | PathLike[str], *, allowed: Container[Path] | None = Non
         check_rig(rig)
     refuse_overload(rig)
     return rig
-
-
-def _with_ranges(axis: Axis) -> Axis:
-    """The axis; that of an MIT drive with the ranges of its model."""
-    return replace(axis, ranges=dict(mit_ranges(axis))) if axis.drive == "mit" else axis
 
 
 @contextmanager

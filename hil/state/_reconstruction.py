@@ -1,8 +1,9 @@
 """Graphs of the estimator: the base from the lift, its correction, and accelerations.
 
-Encoders measure the actuated joints; the base and all unactuated joints follow from the affine lift
-v = H(q) s + h(q). Over a cycle the measured joints move by an increment d, and the configuration
-moves by ``H(q') d + h(q') dt`` with q' half way, on the groups of the joints: a midpoint rule.
+Encoders of the motors measure their joints; the base and all unactuated joints follow from the
+affine lift v = H(q) s + h(q). Over a cycle the measured joints move by an increment d, and the
+configuration moves by ``H(q') d + h(q') dt`` with q' half way, on the groups of the joints: a
+midpoint rule.
 The sum of the increments equals the motion of the encoders, so noise of velocities causes no drift.
 
 Past poses of the base are stored relative to a frame that moves with the corrections by an external
@@ -13,13 +14,13 @@ present poses alike.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
 
 from hil._concur import Array, Evaluator, ReducedModel, compiled, quaternion, se3
+from hil._transmission import Transmission
 from hil.errors import RigError
 
 WEAKEST = 1e-9
@@ -28,46 +29,38 @@ WEAKEST = 1e-9
 
 @dataclass(frozen=True)
 class Places:
-    """Indices of the measured degrees of freedom."""
+    """The measured joints in a reduced model."""
 
-    q: tuple[int, ...]  # index of each axis in q
-    v: tuple[int, ...]  # index of each axis in v
-    shape: tuple[int, ...]  # axis that measures each shape velocity
+    transmission: Transmission
+    shape: tuple[int, ...]  # joint that measures each shape velocity
     reconstructed: tuple[str, ...]  # joints that follow from the lift
 
+    @property
+    def q(self) -> list[int]:
+        """Index of each measured joint in q."""
+        return list(self.transmission.q)
 
-def find_places(model: ReducedModel, axes: Sequence[str]) -> Places:
+
+def find_places(model: ReducedModel, transmission: Transmission) -> Places:
     """Find the measured coordinates, and check that they determine all others."""
-    robot = model.robot
-    where = f"estimator of `{model.name}`"
-    of_freedom = {
-        robot.freedom_names[robot.v_slice(body.name).start]: robot.q_slice(body.name).start
-        for body in robot.bodies
-        if body.joint.nq == body.joint.nv == 1
-    }
-    for name in axes:
-        if name not in of_freedom:
-            raise RigError(
-                f"{where}, axis `{name}`",
-                expected=f"a joint with one coordinate ({', '.join(of_freedom)})",
-                came="a joint with several coordinates, or an unknown joint",
-                cure="Model the joint as a chain of joints with one motor each.",
-            )
-    indices = tuple(robot.freedom_names.index(name) for name in axes)
-    missing = [n for n, i in zip(model.shape_names, model.shape, strict=True) if i not in indices]
+    robot, measured = model.robot, transmission.v
+    missing = [n for n, i in zip(model.shape_names, model.shape, strict=True) if i not in measured]
     if missing:
         raise RigError(
-            where,
-            expected="an encoder for each shape velocity",
+            f"estimator of `{model.name}`",
+            expected="a motor's encoder for each shape velocity",
             came=f"no encoder for {', '.join(f'`{name}`' for name in missing)}",
             cure="Actuate these joints, or use a robot whose motion its motors determine: neither "
             "wheels nor momentum determine these velocities from the actuated joints.",
         )
     return Places(
-        tuple(of_freedom[name] for name in axes),
-        indices,
-        tuple(indices.index(i) for i in model.shape),
-        tuple(b.joint_label for b in robot.bodies if b.joint.nv and b.joint_label not in axes),
+        transmission,
+        tuple(measured.index(i) for i in model.shape),
+        tuple(
+            body.joint_label
+            for body, span in zip(robot.bodies, robot.v_spans, strict=True)
+            if body.joint.nv and not {*range(robot.nv)[span]} & {*measured}
+        ),
     )
 
 
@@ -77,10 +70,11 @@ class Graphs:
 
     step: Evaluator
     """(q, y, w, dt, anchor) to (q, s, v, anchored). Inputs: configuration of the last cycle,
-    present positions and velocities of the axes, time since the last cycle, anchor. Results:
-    present configuration, velocities for the law, all velocities, base's pose in the anchor."""
+    present positions and velocities of the measured joints, time since the last cycle, anchor.
+    Results: present configuration, velocities for the law, all velocities, pose of the base in the
+    anchor."""
     acceleration: Evaluator
-    """(q, s, u) to the acceleration of the axes due to control inputs u."""
+    """(q, s, u) to the acceleration of the motors due to control inputs u."""
     correct: Evaluator | None
     """(q, anchor, older, newer, share, position, attitude, gain) to (q, anchor, distance, angle).
     `older` and `newer` are stored poses, `share` places the measurement between them, and `gain` is
@@ -101,7 +95,7 @@ class Graphs:
 def make_graphs(model: ReducedModel, places: Places, measured: bool, gives: str) -> Graphs:
     """Make the functions of an estimator; `gives`: `PoseSettings.gives`, "" without a source."""
     where = f"estimator of `{model.name}`"
-    n, nq, nv, ns = len(places.q), model.nq, model.nv, model.ns
+    n, nq, nv, ns = len(places.transmission.motors), model.nq, model.nv, model.ns
     step = _step(model, places, measured)
     correct = None
     if gives:
@@ -119,7 +113,7 @@ def _step(model: ReducedModel, places: Places, measured: bool) -> ca.Function:
     q, y, w = ca.SX.sym("q", model.nq), ca.SX.sym("y", n), ca.SX.sym("w", n)
     dt, anchor = ca.SX.sym("dt"), ca.SX.sym("anchor", 7)
     shape = list(places.shape)
-    moved = (y - q[list(places.q)])[shape]
+    moved = (y - q[places.q])[shape]
 
     def displacement(at: Array) -> Array:
         horizontal, drift = model.lift(at)
@@ -127,7 +121,7 @@ def _step(model: ReducedModel, places: Places, measured: bool) -> ca.Function:
 
     half = robot.integrate(q, displacement(q) / 2)
     after = robot.integrate(q, displacement(half))
-    after[list(places.q)] = y
+    after[places.q] = y
     s = w[shape]
     v = model.velocity(after, s)
     position, attitude = _base(model, after)
@@ -148,11 +142,12 @@ def _step(model: ReducedModel, places: Places, measured: bool) -> ca.Function:
 
 def _acceleration(model: ReducedModel, places: Places) -> ca.Function:
     q, s, u = ca.SX.sym("q", model.nq), ca.SX.sym("s", model.ns), ca.SX.sym("u", model.nu)
+    found = places.transmission
     rates = model.lift(q)[0] @ model.acceleration(q, s, u) + model.drift_acceleration(q, s)
     return ca.Function(
         "estimator_acceleration",
         [q, s, u],
-        [ca.densify(rates[list(places.v)])],
+        [ca.densify(ca.sparsify(ca.DM(found.ratios)) @ rates[list(found.v)])],
         ["q", "s", "u"],
         ["acceleration"],
         {"cse": True},

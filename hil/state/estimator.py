@@ -76,7 +76,8 @@ class Estimator:
     v : numpy.ndarray
         All velocities of the robot according to the lift, shape (nv,).
     position, velocity : numpy.ndarray
-        Present positions and velocities of the axes, rad and rad/s (m, m/s), shape (n,).
+        Present positions and velocities of the motors, rad and rad/s (m, m/s), shape (n,): those
+        that belong to the state, by least squares if motors share a joint.
     age : numpy.ndarray
         Age of the last sample of each axis, s, shape (n,); infinite before the first.
     stuck : numpy.ndarray
@@ -118,8 +119,7 @@ class Estimator:
     ------
     RigError
         If the measurements do not determine the motion of the robot (a shape velocity without
-        axis, an axis on a joint with several degrees of freedom), or if the pose source measures
-        no motion of the base.
+        encoder), or if the pose source measures no motion of the base.
 
     Examples
     --------
@@ -138,7 +138,7 @@ class Estimator:
         self._model = model
         self._floats = model.takes_momentum
         settings, self._pose = rig.estimator, rig.pose
-        self._places = find_places(model, [axis.name for axis in rig.axes])
+        self._places = find_places(model, rig.transmission)
         gives = "" if self._pose is None else self._pose.gives
         self._graphs = make_graphs(model, self._places, servo.use_measured_velocity, gives)
         self.compiled = compiled and self._graphs.compile()
@@ -148,12 +148,15 @@ class Estimator:
         self.velocity_delay = velocity_delay(settings.bandwidth, rig.loop.period)
 
         joints, step = self._joints, self._graphs.step
-        self.position, self.velocity, self.age = joints.position, joints.velocity, joints.age
+        found, n = rig.transmission, len(rig.axes)
+        self._ratios, self._inverse = found.ratios, found.inverse
+        self._rates = np.zeros(len(found.joints))  # velocities of the joints
+        self.position, self.velocity, self.age = np.full(n, np.nan), np.zeros(n), joints.age
         self.stuck, self.lost = joints.stuck, joints.lost
         self.implausible, self.repeated = joints.implausible, joints.repeated
         self.q, self.v, self.s = np.zeros(model.nq), np.zeros(model.nv), np.zeros(servo.nw)
         self._measured_q = np.array(self._places.q, dtype=np.intp)
-        self._shape_axes = np.array(self._places.shape, dtype=np.intp)
+        self._shape_joints = np.array(self._places.shape, dtype=np.intp)
         # Assignment to a memoryview takes a third of the time of assignment to an array.
         inputs: list[Any] = [memoryview(part[:, 0].data) for part in step.inputs]
         self._q_in, self._y_in, self._w_in, self._dt_in, self._anchor_in = inputs
@@ -208,6 +211,7 @@ class Estimator:
         self.v.fill(0.0)
         self.s.fill(0.0)
         self._joints.reset()
+        self._rates.fill(0.0)
         self._torque: list[float] | None = None
         self._anchor[:] = _LEFT
         self._times.fill(-math.inf)
@@ -249,17 +253,23 @@ class Estimator:
         """
         joints = self._joints
         joints.update(feedback, now, acceleration, self._torque)
+        # The guard judges motors by the state, from which a replay computes them too.
+        y = self._inverse @ joints.position
+        np.matmul(self._inverse, joints.velocity, out=self._rates)
+        np.matmul(self._ratios, y, out=self.position)
+        np.matmul(self._ratios, self._rates, out=self.velocity)
         if not self._asked or not joints.ready:
             self._now, self.valid = now, False
             return False
         if not self.started:
             # The first reports contain positions, but no motion since the last cycle.
-            self.q[self._measured_q] = joints.position
+            self.q[self._measured_q] = y
+            self.q[:] = self._model.robot.coupled(self.q)
             self.started = True
         dt = now - self._now
         self._q_in[:] = self.q
-        self._y_in[:] = joints.position
-        self._w_in[:] = joints.velocity
+        self._y_in[:] = y
+        self._w_in[:] = self._rates
         self._dt_in[0] = dt if dt > 0.0 else 0.0
         self._anchor_in[:] = self._anchor
         self._graphs.step.trigger()
@@ -299,7 +309,7 @@ class Estimator:
         q, s, u = self._acting
         q[:], u[:] = self.q, torque
         self._torque = u.tolist()
-        self.velocity.take(self._shape_axes, out=s, mode="clip")
+        self._rates.take(self._shape_joints, out=s, mode="clip")
         self._graphs.acceleration.trigger()
         return self._accelerated
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 
 import concur as cc
+from hil._transmission import transmission_of
 from hil.drives.feedback import Feedback
 from hil.rig import Axis, BusSettings, EstimatorSettings, LoopSettings, PoseSettings, Rig
 from hil.state.estimator import Estimator
@@ -22,12 +23,15 @@ def axis(name, **others):
 
 def rig_of(robot, q0=None, axes=None, pose=None, **settings):
     """A rig of a robot with one axis for each control; of its task only the start is known."""
-    names = [robot.freedom_names[i] for i in robot.actuated_freedoms]
+    found = transmission_of(robot, "rig.toml")
+    most = 10.0 * np.abs(found.ratios).sum(axis=1)
     return Rig(
         "rig",
         Path("rig.toml"),
-        SimpleNamespace(q0=robot.neutral() if q0 is None else np.array(q0)),
-        tuple(axis(name) for name in names) if axes is None else tuple(axes),
+        SimpleNamespace(robot=robot, q0=robot.neutral() if q0 is None else np.array(q0)),
+        tuple(axis(name, speed_limit=speed) for name, speed in zip(found.motors, most, strict=True))
+        if axes is None
+        else tuple(axes),
         BusSettings("virtual", "x"),
         loop=LoopSettings(rate=1.0 / PERIOD),
         estimator=EstimatorSettings(latency=LATENCY, **settings),
@@ -56,10 +60,8 @@ class Encoders:
 
     def __init__(self, estimator, step=2.0 * np.pi / COUNTS):
         self.estimator, self.step = estimator, step
-        robot = estimator.servo.model.robot
-        names = [axis.name for axis in estimator.rig.axes]
-        self.places = [robot.q_slice(name).start for name in names]
-        self.feedback = Feedback(len(names))
+        self.found = estimator.rig.transmission
+        self.feedback = Feedback(len(self.found.motors))
 
     def round(self, position):
         return np.round(position / self.step) * self.step if self.step else position
@@ -67,7 +69,7 @@ class Encoders:
     def report(self, q, sampled):
         """Configuration of the robot at an instant, as the drives report it a little later."""
         feedback = self.feedback
-        feedback.position[:] = self.round(q[self.places])
+        feedback.position[:] = self.round(self.found.ratios @ q[list(self.found.q)])
         feedback.time[:] = sampled + LATENCY
         feedback.count += 1
         return sampled + LATENCY

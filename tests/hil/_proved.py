@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,7 @@ def proved_rig(
 ) -> Rig:
     """Rig with a proof in a folder; functions change proof, task and rig file."""
     (folder / "task.toml").write_text(task(task_text(statement)), encoding="utf-8")
+    shutil.copy(EXAMPLE / "robot.toml", folder)
     document = json.loads(FILE.read_text(encoding="utf-8"))
     if change is not None:
         change(document)
@@ -65,6 +67,7 @@ if __name__ == "__main__":
 
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "task.toml"
+        shutil.copy(EXAMPLE / "robot.toml", name)
         path.write_text(task_text(), encoding="utf-8")
         prove_task(load_task(path)).save(FILE)
         print(FILE)

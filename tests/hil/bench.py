@@ -79,6 +79,16 @@ def rig_of(file=ROVER, **parts):
     )
 
 
+def ranged(rig, **ends):
+    """A rig whose robot has other ranges of joints."""
+    found, made = rig.transmission, dataclasses.replace(rig)
+    limits = found.limits.copy()
+    for name, pair in ends.items():
+        limits[found.joints.index(name)] = pair
+    vars(made)["transmission"] = dataclasses.replace(found, limits=limits)
+    return made
+
+
 class Law:
     """The compiled law, with something done to its torque in each cycle of the run."""
 

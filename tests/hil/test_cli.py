@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,7 +27,6 @@ from hil.errors import ArmError
 from hil.quality import Quality
 from hil.record.copies import FOLDER, copied_modules
 from hil.session import Result
-from hil.state._reconstruction import find_places
 from tests.hil._acme import ACME, forgotten
 from tests.ports import free_udp_port
 
@@ -131,7 +131,7 @@ def test_check_of_emulated_drives(file):
     positions = [check for check in result["checks"] if check["what"].startswith("position (0x")]
     positions += [check for check in result["checks"] if check["what"] == "position, rad (m)"]
     assert [check["axis"] for check in positions] == [axis.name for axis in rig.axes]
-    places = find_places(rig.task.servo.model, [axis.name for axis in rig.axes]).q
+    places = list(rig.transmission.q)
     start = [rig.task.q0[place] for place in places]
     assert [float(check["came"]) for check in positions] == pytest.approx(start, abs=2e-3)
 
@@ -327,6 +327,7 @@ def test_replay_with_another_law(driven, changed, tmp_path):
     folder, _ = driven
     task = (EXAMPLE / "task.toml").read_text(encoding="utf-8").replace("= 9.0", "= 8.0", 1)
     (tmp_path / "other.toml").write_text(task, encoding="utf-8")
+    shutil.copy(EXAMPLE / "robot.toml", tmp_path)
     rig = changed(((EXAMPLE / "task.toml").as_posix(), "other.toml"), ("certificate", "# none"))
     assert "--force" in refused("replay", folder, "--rig", rig)
     out, _ = run("replay", folder, "--rig", rig, "--force", "--json", "--out", tmp_path, status=1)

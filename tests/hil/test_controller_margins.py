@@ -362,7 +362,10 @@ def test_a_cycle_is_late_beyond_half_a_period(lateness, late, missed):
         setattr(made, name, lambda *_: Reason.NONE)
     made._judge_and_act = made._fill_row = yes
     made._failures = SimpleNamespace(skipped=missed, count=lambda *counted: judged.append(counted))
+    warmed = []
+    made._torque = SimpleNamespace(warm=warmed.append)
     made._cycle(100.0 - lateness)
+    assert warmed == [1 + missed]
     assert judged == [(True, late, False, 1, 0, False)]
     assert made.quality.lost == 1
     assert (made.quality.cycles, made.quality.late, made.quality.invalid) == (1, late, 5)

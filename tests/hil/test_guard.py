@@ -280,6 +280,7 @@ def test_a_report_of_a_rig_is_too_old_after_its_latency_patience_and_two_cycles(
         policies=SimpleNamespace(max_consecutive_faults=patience),
         estimator=SimpleNamespace(latency=latency),
         axes=[axis(f"j{i}") for i in range(N)],
+        transmission=None,
     )
     bounds, oldest = Limits.from_rig(rig), latency + (patience + 2) * PERIOD
     verdict, _ = verdict_of(bounds, ages=np.full(N, oldest - 1e-6))

@@ -20,6 +20,7 @@ from tests.hil.bench import (
     Bench,
     Law,
     Turns,
+    ranged,
     together,
     with_policies,
 )
@@ -175,9 +176,7 @@ def test_listening_runs_the_same_guard(mode, monkeypatch):
 
 
 def narrow(rig):
-    axes = list(rig.axes)
-    axes[4] = dataclasses.replace(axes[4], position_limits=(-1.65, -1.59))
-    return dataclasses.replace(rig, axes=tuple(axes))
+    return ranged(rig, forearm=(-1.65, -1.59))
 
 
 def strict(rig):

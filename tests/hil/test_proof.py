@@ -28,6 +28,7 @@ from hil.session import SessionOptions, mocked, run_session
 from hil.views.report import write_report
 from tests.hil._proved import EXAMPLE, proved_rig
 from tests.hil._records import layout_of_rig
+from tests.hil.bench import ranged
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +93,7 @@ def test_the_proof_of_another_robot_is_refused(tmp_path):
     rig = proved_rig(tmp_path)
     text = rig.task.robot.save(tmp_path / "heavy.toml")[0].read_text()
     (tmp_path / "heavy.toml").write_text(text.replace("mass = 2.0", "mass = 2.1", 1))
-    rig = proved_rig(tmp_path, task=lambda t: t.replace('"rover_arm"', '"heavy.toml"'))
+    rig = proved_rig(tmp_path, task=lambda t: t.replace('"robot.toml"', '"heavy.toml"'))
     with pytest.raises(ArmError, match="about another robot"):
         load_proof(rig).require(rig, rehearsal=True)
 
@@ -139,7 +140,7 @@ def test_torque_limits_are_at_least_the_proved_torques(rig, share, held):
         return
     with pytest.raises(ArmError, match=r"no torque may be clipped.*turret 8\.\d") as caught:
         load_proof(rig).require(rig, rehearsal=True)
-    assert "torque_limit" in caught.value.cure
+    assert "Increase the limits" in caught.value.cure
 
 
 def test_limits_of_the_guard_and_the_delay_are_notes(rig):
@@ -156,18 +157,17 @@ def test_limits_of_the_guard_and_the_delay_are_notes(rig):
     assert "measured without errors" in reading
     axes = list(rig.axes)
     axes[0] = dataclasses.replace(axes[0], speed_limit=1.0)
-    axes[2] = dataclasses.replace(axes[2], position_limits=(-0.15, 1.0))
-    axes[3] = dataclasses.replace(axes[3], position_limits=(0.2, 1.0))
     slow = dataclasses.replace(
         rig,
         axes=tuple(dataclasses.replace(axis, torque_rate_limit=1e4) for axis in axes),
         estimator=dataclasses.replace(rig.estimator, latency=0.0),
     )
+    slow = ranged(slow, turret=(-0.15, 1.0), upper_arm=(0.2, 1.0))
     notes = load_proof(slow).notes[:-1]
     assert [note.split(":")[0] for note in notes] == [
         "axis left_wheel",
-        "axis turret",
-        "axis upper_arm",
+        "joint turret",
+        "joint upper_arm",
     ]
     load_proof(slow).require(slow, rehearsal=True)
 
@@ -185,7 +185,7 @@ def test_encoders_coarser_than_the_proof_are_noted(tmp_path, share, noted):
 
     notes = load_proof(proved_rig(tmp_path, read, statement="")).notes
     notes = [note.split(":")[0] for note in notes if "encoder" in note]
-    assert notes == (["axis upper_arm"] if noted else [])
+    assert notes == (["joint upper_arm"] if noted else [])
 
 
 def test_a_proof_that_the_checker_does_not_cover_is_refused(tmp_path):
@@ -308,7 +308,7 @@ def test_check_and_drive_show_the_proof_and_refuse(rig, monkeypatch):
     assert done.exit_code == 1
     assert "not verified on this computer: from starts within 0.004 m" in text
     assert "PROVED" not in text
-    assert "- torque turret 8." in text
+    assert "- torque forearm 1.757 N m, limit 4" in text
     assert "not armed: expected a proof that the checker has confirmed on this computer" in text
     assert text.endswith("the rig may not be armed")
     done = run("drive", rig.path, "--emulate", "--yes")

@@ -154,7 +154,7 @@ def test_refused_file_is_refused_by_the_schema_or_a_rule(kind: str, name: str, t
     ("old", "new"),
     [
         ("[bus]", "[buss]"),
-        ("torque_limit = ", "torque_limits = "),
+        ("torque_rate_limit = ", "torque_limit = "),
         ('drive = "cia402"', "drive = 402"),
         ("node = 1\n", "node = 2048\n"),
         ("rate = ", "period = "),

@@ -7,6 +7,7 @@ import json
 import math
 import pickle
 import re
+import shutil
 import sys
 import tempfile
 import tomllib
@@ -54,9 +55,15 @@ def written(value: Any) -> str:
 
 
 def saved(table: dict[str, Any], folder: Path) -> Path:
-    """Write a rig file beside the rover's task."""
+    """Write a rig file beside the rover's task and robot, which `robot` of the table replaces."""
+    table = dict(table)
+    robot = table.pop("robot") if isinstance(table.get("robot"), dict) else None
     task = (EXAMPLES / "rover_rig" / "task.toml").read_text(encoding="utf-8")
     (folder / "task.toml").write_text(task, encoding="utf-8")
+    shutil.copy(EXAMPLES / "rover_rig" / "robot.toml", folder)
+    if robot is not None:
+        text = "".join(f"{k} = {written(v)}\n" for k, v in robot.items())
+        (folder / "robot.toml").write_text(text, encoding="utf-8")
     (folder / "operating.json").write_text('{"format": "concur operating box"}', encoding="utf-8")
     file = folder / "rig.toml"
     file.write_text("".join(f"{k} = {written(v)}\n" for k, v in table.items()), encoding="utf-8")
@@ -69,9 +76,14 @@ def whole(name: str = "rig.toml") -> dict[str, Any]:
 
 
 def put(place: str, value: Any) -> Edit:
-    """Give the edit that sets an entry; None removes it. Numbers in the place count axes."""
+    """Give the edit that sets an entry; None removes it. Numbers in the place count axes.
+
+    Places that begin with `robot.` are in the robot file.
+    """
 
     def edit(table: dict[str, Any]) -> None:
+        if place.startswith("robot."):
+            table.setdefault("robot", whole("robot.toml"))
         *path, last = [int(part) if part.isdigit() else part for part in place.split(".")]
         inner: Any = table
         for part in path:
@@ -89,7 +101,8 @@ def tasks_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read the same task only once; these tests are about the rig file."""
 
     def load(path: Path) -> Task:
-        text = path.read_text(encoding="utf-8")
+        files = (path, path.with_name("robot.toml"))
+        text = "".join(file.read_text(encoding="utf-8") for file in files if file.exists())
         if text not in TASKS:
             TASKS[text] = load_task(path)
         return replace(TASKS[text], path=path)
@@ -335,11 +348,11 @@ def test_a_rig_without_an_operator_cannot_be_driven(tmp_path: Path) -> None:
 
 # --- rejected files ---------------------------------------------------------------------------
 
-AXIS = ("torque_limit", "torque_rate_limit", "speed_limit", "gear", "rated_torque", "power_limit")
+AXIS = ("torque_rate_limit", "rated_torque", "power_limit", "torque_share", "speed_share")
 POSITIVE = [f"axes.2.{name}" for name in (*AXIS, "damping", "stiffness", "watchdog")]
 POSITIVE += ["loop.rate", "loop.receive_window", "policies.stop_time", "policies.start_error"]
 POSITIVE += ["operator.timeout", "estimator.bandwidth", "recorder.seconds", "emulator.dt"]
-POSITIVE += ["axes.2.torque_constant", "pose.timeout", "pose.largest_jump"]
+POSITIVE += ["pose.timeout", "pose.largest_jump"]
 NOT_NEGATIVE = ["loop.spin", "estimator.latency", "estimator.pose_gain", "emulator.latency"]
 NOT_NEGATIVE += ["emulator.loss", "emulator.pose_rate", "emulator.pose_noise"]
 NOT_NEGATIVE += ["emulator.jitter", "emulator.pose_latency", "emulator.pose_loss"]
@@ -402,14 +415,9 @@ def test_a_number_has_the_right_sign(place: str, tmp_path: Path) -> None:
         ("axes.2.node", 2048, "a whole number from 1 to 2047"),
         ("axes.2.direction", 0, "one of 1, -1"),
         ("axes.2.direction", True, "one of 1, -1"),
+        ("axes.2.torque_share", 1.01, "a number above 0, at most 1"),
         ("axes.2.torque_unit", "peak", 'one of "rated", "maximum", "count"'),
-        ("axes.2.counts", 0, "a whole number above zero"),
-        ("axes.2.position_limits", [1.0], "a lower and an upper end"),
-        ("axes.2.position_limits", [0.0, math.inf], "a number"),
-        ("axes.2.position_limits", [math.nan, 1.0], "a number"),
-        ("axes.2.torque_limit", None, "a number above zero"),
         ("axes.2.torque_rate_limit", None, "a number above zero"),
-        ("axes.2.speed_limit", None, "a number above zero"),
     ],
 )
 def test_a_field_has_its_type_and_range(
@@ -434,6 +442,16 @@ def test_the_jitter_of_an_emulated_rig_is_at_most_ten_seconds(tmp_path: Path) ->
     ("place", "value", "cure"),
     [
         ("robot", "rover_arm", "The task names the robot"),
+        ("axes.2.gear", 1.0, "The robot file has it in the table [[motors]]"),
+        ("axes.2.counts", 4096, "as `encoder` in the table [[motors]]"),
+        ("axes.2.torque_constant", 0.1, "in the table [[motors]]"),
+        (
+            "axes.2.torque_limit",
+            12.0,
+            "as `torque` in the table [[motors]] of the motor. `torque_s",
+        ),
+        ("axes.2.speed_limit", 3.0, "as `speed` in the table [[motors]] of the motor. `speed_s"),
+        ("axes.2.position_limits", [-1.2, 1.2], "in the robot file, as `limits` of the joints"),
         ("axis", [], "Write a table [[axes]]"),
         ("polices", {}, "Did you mean `policies`?"),
         ("bus.bit_rate", 500_000, "Did you mean `bitrate`?"),
@@ -444,7 +462,6 @@ def test_the_jitter_of_an_emulated_rig_is_at_most_ten_seconds(tmp_path: Path) ->
         ("estimator.band_width", 3.0, "Did you mean `bandwidth`?"),
         ("recorder.folder", "x", "Remove it."),
         ("emulator.los", 0.1, "Did you mean `loss`?"),
-        ("axes.2.gear_ratio", 3.0, "Did you mean `gear`?"),
     ],
 )
 def test_a_misspelt_field_is_refused(place: str, value: Any, cure: str, tmp_path: Path) -> None:
@@ -465,28 +482,31 @@ def drop(axis: int) -> Edit:
     [
         (
             put("axes.2.name", "turet"),
-            r"an actuated joint \(left_wheel.*`turet`. Did you mean `turre",
+            r"a motor of the robot \(left_wheel.*`turet`. Did you mean `turre",
         ),
-        (put("axes.2.name", "chassis"), r"an actuated joint .*`chassis`"),
+        (put("axes.2.name", "chassis"), r"a motor of the robot .*`chassis`"),
         (put("axes.2.name", "left_wheel"), r"`left_wheel` twice"),
         (drop(3), r"field `axes`: .*got no axis for `upper_arm`"),
         (put("axes.2.node", 1), r"got 1, the number of `left_wheel`"),
         (put("axes.2.node", 127), r"from 1 to 126, got 127. .* 127 is the host"),
         (put("axes.2.drive", "cia401"), r"a kind of drive .*Did you mean `cia402`\?"),
         (put("axes.2.rated_torque", None), r"the rated torque.* got no value"),
-        (put("axes.2.counts", None), r"the encoder counts.* got no value"),
+        (put("robot.motors.2.encoder", None), r"a motor with an encoder.*`turret` without one"),
+        (put("robot.motors.2.torque", None), r"a largest torque, .*robot.toml: `torque` in"),
+        (put("robot.motors.2.speed", None), r"a largest speed, got `turret` without one"),
         (put("axes.2.model", "AK80-9"), r"`model`: expected no such field on a CiA 402 drive"),
-        (put("axes.2.position_limits", [1.2, -1.2]), r"a lower limit below .*Exchange the two"),
-        (put("axes.2.position_limits", [0.5, 0.5]), r"a lower limit below the upper limit"),
         (
-            put("axes.2.position_limits", [0.0, 1.2]),
-            r"limits around the task's start, -0.1, got \[0, 1.",
+            put("robot.bodies.3.limits", [0.0, 1.2]),
+            r"a start of `turret` within its limits, \[0, 1.2\], got -0.1",
         ),
         (put("axes.2.watchdog", 0.019), r"0.02 to 0.2 s, got 0.019 s"),
         (put("axes.2.watchdog", 0.21), r"0.02 to 0.2 s, got 0.21 s"),
-        (put("axes.2.rated_torque", 3e-4), r"`torque_limit`: expected at most 0.00983 .* got 12"),
-        (put("axes.2.rated_torque", 700.0), r"more than 14 at the joint, twenty steps"),
-        (put("axes.2.gear", 101.0), r"more than 12.12 at the joint, twenty steps .*0.606"),
+        (
+            put("axes.2.rated_torque", 3e-4),
+            r"`torque_share`: expected a torque of at most 0.00983.* got 12",
+        ),
+        (put("axes.2.rated_torque", 700.0), r"a torque above 14, twenty steps"),
+        (put("axes.2.torque_share", 0.009), r"a torque above 0.12, twenty steps .*0.006"),
         (
             put("loop", {"rate": 500.0}),
             r"the simulation of the task, 250 Hz .*got 500 Hz. Set rate = 250, or control_period",
@@ -525,25 +545,27 @@ def test_parts_that_do_not_fit_are_refused(edit: Edit, message: str, tmp_path: P
     [
         (put("axes.2.model", "AK80-8"), r"a known model .*Did you mean `AK80-"),
         (put("axes.2.model", None), r"either a model or `ranges`, got no value"),
-        (put("axes.2.counts", 4096), r"`counts`: expected no such field on an MIT drive"),
         (put("axes.2.rated_torque", 1.0), r"no such field on an MIT drive"),
         (put("axes.2.torque_unit", "rated"), r"no such field on an MIT drive"),
-        (put("axes.2.torque_limit", 18.1), r"at most 18 at the joint"),
-        (put("axes.2.gear", 0.5), r"at most 9 at the joint"),
-        (put("axes.2.torque_limit", 0.1), r"more than 0.1758 at the joint, twenty steps"),
-        (put("axes.2.speed_limit", 51.0), r"at most 50 at the joint, the largest that"),
-        (put("axes.2.position_limits", [-13.0, 1.0]), r"within \[-12.5, 12.5\], got \[-13, 1\]"),
+        (put("robot.motors.2.torque", 18.1), r"at most 18 at the motor"),
+        (
+            both(put("robot.motors.2.gear", 0.5), put("robot.motors.2.encoder_at", "joint"),
+                 put("robot.motors.2.torque", 37.0)),
+            r"at most 36 at the motor",
+        ),
+        (put("axes.2.torque_share", 0.01), r"a torque above 0.1758, twenty steps"),
+        (put("robot.motors.2.speed", 51.0), r"at most 50 at the motor, the largest that"),
+        (put("robot.bodies.3.limits", [-13.0, 1.0]), r"within \[-12.5, 12.5\], got \[-13, 1\]"),
         (put("axes.2.offset", 12.0), r"within \[-0.5, 24.5\]"),
         (put("axes.2.node", 2), r"got 2, the number of `right_wheel`"),
         (put("axes.2.node", 127), r"from 1 to 126, got 127"),
         (
-            both(put("axes.0.gear", 10.0), put("axes.0.torque_limit", 100.0),
-                 put("axes.0.speed_limit", 4.4), put("axes.0.watchdog", 0.2)),
-            r"at most 3.125, so that the turns",
+            both(put("robot.motors.0.speed", 44.0), put("axes.0.watchdog", 0.2)),
+            r"at most 31.25, so that the turns",
         ),
         (
             both(put("axes.2.drive", "cia402"), put("axes.2.model", None),
-                 put("axes.2.rated_torque", 6.0), put("axes.2.counts", 4096)),
+                 put("axes.2.rated_torque", 6.0)),
             r"one protocol on a bus",
         ),
     ],
@@ -640,7 +662,7 @@ def test_a_driven_joint_of_several_freedoms_is_refused(tmp_path: Path) -> None:
     (tmp_path / "wrist.toml").write_text(robot)
     (tmp_path / "task.toml").write_text(task)
     with pytest.raises(
-        RigFileError, match=r"`ball`, whose joint of type Spherical has 3"
+        RigFileError, match=r"`ball\[wx\]` on `ball\[wx\]`, of a joint of type Spherical"
     ) as caught:
         load_rig(path)
     assert "a chain of" in caught.value.cure
@@ -750,7 +772,7 @@ def test_an_encoder_that_starts_again_counts_for_more_than_the_range(tmp_path: P
     """The turret turns by 2.4 rad, 1564.5 of its 4096 counts."""
     assert axis_of(put("axes.2.modulo", 1565), tmp_path, 2).modulo == 1565
     error = refused(put("axes.2.modulo", 1564), tmp_path)
-    assert "range of the joint" in error.expected
+    assert "range of the motor" in error.expected
 
 
 @pytest.mark.parametrize("place", [0, 2])
@@ -760,7 +782,7 @@ def test_turns_can_be_counted_although_reports_are_lost(place: int, tmp_path: Pa
     for factor in (0.999, 1.001):
         edit = both(
             put(f"axes.{place}.modulo", 2048),
-            put(f"axes.{place}.speed_limit", factor * largest),
+            put(f"robot.motors.{place}.speed", factor * largest),
         )
         if factor < 1.0:
             assert axis_of(edit, tmp_path, place).modulo == 2048
@@ -792,8 +814,7 @@ def test_torques_in_counts_reach_the_limit_and_are_fine_enough(
 
 BOUNDS: dict[str, tuple[Any, Any, Any, Any]] = {  # below, least, most, above
     "Torque": (0.9e-6, 1e-6, 1e6, 1.1e6),
-    "Speed": (0.9e-4, 1e-4, 1e3, 1.1e3),
-    "Ratio": (0.9e-4, 1e-4, 1e6, 1.1e6),
+    "Used": (0.0, 1e-9, 1.0, 1.1),
     "Counts": (0, 1, 2**30, 2**30 + 1),
     "Cycles": (0, 1, 10_000, 10_001),
     "Natural": (-1, 0, 2**31 - 1, 2**31),

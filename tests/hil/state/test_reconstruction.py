@@ -7,6 +7,7 @@ import pytest
 
 import concur as cc
 from concur.reduction import MomentumReduction, StagedReduction, WheelReduction
+from hil._transmission import transmission_of
 from hil.errors import RigError
 from hil.state._reconstruction import find_places, make_graphs
 from tests.hil._estimated import PERIOD, Encoders, at, estimator_of, motion_of
@@ -17,7 +18,7 @@ LEFT = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
 
 
 def step_of(model, q, y, w, dt, measured=False):
-    places = find_places(model, model.control_names)
+    places = find_places(model, transmission_of(model.robot, ""))
     graph = make_graphs(model, places, measured, "").step
     return graph(q, y, w, dt, LEFT)
 
@@ -81,7 +82,7 @@ def check_motion(model, q0, tolerance):
     """One step after another, of exact increments, against an integrator of eighth order."""
     times, q, speeds = motion_of(model, q0, 0.5)
     stride = round(PERIOD / 1e-3)
-    places = find_places(model, model.control_names)
+    places = find_places(model, transmission_of(model.robot, ""))
     graph = make_graphs(model, places, False, "").step
     now, measured = q[0], list(places.q)
     for k in range(stride, len(times), stride):
@@ -104,7 +105,7 @@ def test_error_of_a_step_falls_with_its_third_power():
     model = floating()
     q0 = model.robot.random(np.random.default_rng(2))
     times, q, speeds = motion_of(model, q0, 0.2)
-    places = find_places(model, model.control_names)
+    places = find_places(model, transmission_of(model.robot, ""))
     graph = make_graphs(model, places, False, "").step
     errors = []
     for stride in (8, 16, 32):
@@ -152,7 +153,7 @@ def test_the_encoder_takes_precedence_over_the_lift():
     )
     model = cc.reduce(robot)
     assert "rear_right" not in model.shape_names
-    places = find_places(model, model.control_names)
+    places = find_places(model, transmission_of(model.robot, ""))
     rng = np.random.default_rng(6)
     q = robot.neutral()
     y, w = q[list(places.q)] + rng.normal(0.0, 0.01, len(driven)), rng.normal(size=len(driven))
@@ -174,18 +175,20 @@ def test_a_law_that_takes_all_velocities_gets_them():
 def test_acceleration_is_that_of_the_full_order_plant():
     model = cc.reduce(cc.robots.car_arm())
     rng = np.random.default_rng(7)
-    places = find_places(model, model.control_names)
+    places = find_places(model, transmission_of(model.robot, ""))
     graph = make_graphs(model, places, False, "").acceleration
     plant = cc.Plant(model.robot, stabilisation=0.0)
     for _ in range(3):
         q = model.robot.neutral() + rng.uniform(-0.5, 0.5, model.nq)
         s, u = rng.normal(size=model.ns), rng.normal(size=model.nu)
         vdot, _ = plant.acceleration(q, model.velocity(q, s), u)
-        assert graph(q, s, u) == pytest.approx(vdot[list(places.v)], rel=1e-8, abs=1e-8)
+        assert graph(q, s, u) == pytest.approx(
+            vdot[list(places.transmission.v)], rel=1e-8, abs=1e-8
+        )
 
 
 def test_undriven_joints_are_named():
-    places = find_places(cc.reduce(cc.robots.car_arm()), cc.robots.car_arm().actuated)
+    places = find_places(cc.reduce(cc.robots.car_arm()), transmission_of(cc.robots.car_arm(), ""))
     assert "right_wheel" in places.reconstructed
     assert "chassis" in places.reconstructed
     assert "left_wheel" not in places.reconstructed
@@ -195,27 +198,8 @@ def test_a_motion_that_no_encoder_tells_is_refused():
     # A snakeboard coasts: its speed does not follow from its joints.
     model = cc.reduce(cc.robots.snakeboard())
     with pytest.raises(RigError, match="snakeboard") as error:
-        find_places(model, model.control_names)
+        find_places(model, transmission_of(model.robot, ""))
     assert "`board[vx]`" in error.value.came
-
-
-@pytest.mark.parametrize("name", ["two_handed_spacecraft", "orbital_crawler"])
-def test_joints_with_several_motors_are_refused(name):
-    model = cc.reduce(getattr(cc.robots, name)())
-    with pytest.raises(RigError, match="joint with one coordinate"):
-        find_places(model, model.control_names)
-
-
-def test_axes_of_another_robot_are_refused():
-    model = cc.reduce(cc.robots.rover_arm())
-    with pytest.raises(RigError, match="`elbow`"):
-        find_places(model, [*model.control_names, "elbow"])
-
-
-def test_a_missing_axis_is_named():
-    model = cc.reduce(cc.robots.rover_arm())
-    with pytest.raises(RigError, match="no encoder for `forearm`"):
-        find_places(model, model.control_names[:-1])
 
 
 @pytest.mark.extended

@@ -1,0 +1,150 @@
+"""Ratios between motors and joints: what the motors measure, and where their torques act.
+
+The position of a motor is the sum of those of its joints times their ratios, ``theta = R q``, its
+speed ``R v``; by the same power its torque u acts on the joints as ``R^T u``. Joints follow from
+motors by least squares, ``q = R^+ theta``. A joint that follows another counts as the other one
+times its multiplier, without its offset.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil._concur import Refusal, VectorJoint
+
+if TYPE_CHECKING:
+    from hil._concur import Mechanism
+
+WEAKEST = 1e-9
+"""Smallest singular value of the ratios, of rows and columns of unit length."""
+
+
+@dataclass(frozen=True, eq=False)
+class Transmission:
+    """Motors in the order of the robot's controls, and the joints that they move.
+
+    Parameters
+    ----------
+    motors, joints : tuple of str
+        Names of the n motors, and of the k joints.
+    ratios : numpy.ndarray
+        Turns of each motor per turn of each joint, shape (n, k), full column rank.
+    inverse : numpy.ndarray
+        Positions of joints by those of motors, shape (k, n).
+    q, v : tuple of int
+        Index of each joint in configurations and velocities of the robot.
+    limits : numpy.ndarray
+        Range of each joint, shape (k, 2), rad or m; infinite without one.
+    """
+
+    motors: tuple[str, ...]
+    joints: tuple[str, ...]
+    ratios: NDArray[np.float64]
+    inverse: NDArray[np.float64]
+    q: tuple[int, ...]
+    v: tuple[int, ...]
+    limits: NDArray[np.float64]
+
+    def spans(self) -> NDArray[np.float64]:
+        """Range of each motor within those of its joints, shape (n, 2)."""
+        ratios = self.ratios[:, :, None]
+        with np.errstate(invalid="ignore"):  # zero times infinity
+            ends = np.where(ratios == 0.0, 0.0, ratios * self.limits)
+        return np.asarray(np.sort(ends, axis=2).sum(axis=1))
+
+
+def transmission_of(robot: Mechanism, path: str) -> Transmission:
+    """Find the joints that the motors of a robot move; reject motors that no drive can carry."""
+    refuse = Refusal(path, "")
+    thrusters = [motor.name for motor in robot.motors if motor.body is not None]
+    if thrusters:
+        refuse(
+            "task",
+            "a robot whose motors move joints",
+            f"the thruster `{thrusters[0]}`",
+            "A drive of a rig measures and turns a shaft. Simulate this robot, or export its tick.",
+        )
+    names = robot.freedom_names
+    columns = [{names[i]: 1.0} for i in robot.actuated_freedoms]
+    columns += [motor.ratios for motor in robot.motors]
+    leaders = {robot.label(mimic.body): mimic for mimic in robot.mimics}
+    limits = dict(zip(names, np.full((robot.nv, 2), (-np.inf, np.inf)), strict=True))
+    places: dict[str, tuple[int, int]] = {}
+    for body, at, rates in zip(robot.bodies, robot.q_spans, robot.v_spans, strict=True):
+        if isinstance(body.joint, VectorJoint):
+            for k in range(body.joint.nv):
+                places[names[rates.start + k]] = at.start + k, rates.start + k
+
+    def leader(name: str) -> tuple[str, float, float]:
+        """Joint that a joint follows, multiplier and offset."""
+        factor, offset = 1.0, 0.0
+        while name in leaders:
+            mimic = leaders[name]
+            factor, offset = factor * mimic.multiplier, offset + factor * mimic.offset
+            name = robot.label(mimic.of)
+        return name, factor, offset
+
+    rows: list[dict[str, float]] = []
+    for motor, column in zip(robot.control_names, columns, strict=True):
+        row: dict[str, float] = {}
+        for name, ratio in column.items():
+            if name not in places:
+                label = name.split("[")[0]
+                joint = robot.bodies[robot.joints[label]].joint
+                refuse(
+                    "task",
+                    "motors of joints whose positions are sums of angles or lengths",
+                    f"`{motor}` on `{name}`, of a joint of type {type(joint).__name__}",
+                    f"Model `{label}` as a chain of joints with one freedom each, "
+                    "with bodies without mass in between.",
+                )
+            first, factor, _ = leader(name)
+            row[first] = row.get(first, 0.0) + factor * ratio
+        rows.append(row)
+    for name, (q, _) in places.items():
+        first, factor, offset = leader(name)
+        ends = (robot.limits[q] - offset) / factor if factor else limits[first]
+        low, high = limits[first]
+        limits[first] = np.array([max(low, ends.min()), min(high, ends.max())])
+    joints = tuple(name for name in names if any(name in row for row in rows))
+    ratios = np.array([[row.get(name, 0.0) for name in joints] for row in rows])
+    ratios = ratios.reshape(len(rows), len(joints))
+    _refuse_unmeasured(ratios, joints, refuse)
+    square = len(rows) == len(joints)
+    inverse = np.linalg.inv(ratios) if square else np.linalg.pinv(ratios)
+    return Transmission(
+        tuple(robot.control_names),
+        joints,
+        ratios,
+        inverse,
+        tuple(places[name][0] for name in joints),
+        tuple(places[name][1] for name in joints),
+        np.array([limits[name] for name in joints]).reshape(-1, 2),
+    )
+
+
+def _refuse_unmeasured(
+    ratios: NDArray[np.float64], joints: tuple[str, ...], refuse: Refusal
+) -> None:
+    """Reject joints whose motions some motors do not see."""
+    scaled = ratios / np.maximum(np.abs(ratios).max(axis=1, keepdims=True, initial=0.0), 1e-300)
+    scaled /= np.maximum(np.linalg.norm(scaled, axis=0), 1e-300)
+    _, sizes, turned = np.linalg.svd(scaled)
+    blind = turned[int((sizes > WEAKEST).sum()) :]
+    unseen = [
+        name
+        for name, part in zip(joints, blind.T, strict=True)
+        if np.abs(part).max(initial=0.0) > WEAKEST
+    ]
+    if unseen:
+        refuse(
+            "task",
+            "motors whose positions determine those of their joints",
+            f"{len(ratios)} motors for {len(joints)} joints; "
+            f"{', '.join(f'`{name}`' for name in unseen)} can move while all motors stand still",
+            "Add a motor, couple the joints by `mimics`, or correct the ratios.",
+        )
