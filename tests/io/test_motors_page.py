@@ -92,7 +92,6 @@ FILES = [
     path
     for folder in ("examples", "concur/robots", "concur/io/templates")
     for path in sorted((ROOT / folder).rglob("*.toml"))
-    if not path.name.startswith("rig")
 ]
 
 
@@ -123,3 +122,5 @@ def test_a_number_of_a_motor_in_another_table_is_found() -> None:
     assert misplaced(ROBOT) == misplaced(TASK + UNCERTAIN) == set()
     assert misplaced(TASK + "[drives]\ngear = 26.0\n") == {"gear"}
     assert misplaced(TASK + "[[axes]]\nencoder = 2048\n") == {"encoder"}
+    rig = (ROOT / "examples/rover_rig/rig.toml").read_text(encoding="utf-8")
+    assert misplaced(rig.replace("node = 1", "node = 1\ngear = 2.0", 1)) == {"gear"}
