@@ -210,6 +210,69 @@ class Result(Protocol):
         """
 
 
+class JsonResult:
+    """Base of results whose file is JSON with verdict and rows; `load_result` opens it.
+
+    Attributes
+    ----------
+    kind : str
+        Kind of the result in the file: the name of a command.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from concur.results import JsonResult, Row
+    >>> @dataclass(frozen=True)
+    ... class Stroke(JsonResult):
+    ...     kind = "stroke"
+    ...     travel: float
+    ...
+    ...     @property
+    ...     def rows(self):
+    ...         return (Row.judged("travel of elbow", self.travel, 2.0, "rad"),)
+    >>> stroke = Stroke(1.2)
+    >>> stroke.status, str(stroke.save("stroke.json"))
+    ('passed', 'stroke.json')
+    """
+
+    kind = ""
+
+    @property
+    def name(self) -> str:
+        """Subject of the result, in the file."""
+        return ""
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Quantities with their limits."""
+        raise NotImplementedError
+
+    @property
+    def status(self) -> str:
+        """Verdict: "passed" if all limits of `rows` are kept, else "failed"."""
+        return verdict(self.rows)
+
+    @property
+    def figures(self) -> Figures:
+        """Figures by name; a call draws one. Empty by default."""
+        return {}
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write verdict and rows as JSON.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write; an existing one is replaced.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
+        return save_result(self, path, self.kind, self.name)
+
+
 @dataclass(frozen=True)
 class StoredResult:
     """A result as its file states it: verdict and rows, without what they were computed from.

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
-from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,7 @@ from concur.campaign._verify import verify
 from concur.control import JointLimits
 from concur.errors import ConcurError, SimulationError, shown
 from concur.io import Task
-from concur.results import Figures, Row, Table, plain, save_result, show, verdict
+from concur.results import Figures, JsonResult, Row, Table, plain, show
 from concur.simulation import error_parts
 from concur.worlds import Requirement
 
@@ -88,7 +86,7 @@ def quantiles_of(values: np.ndarray) -> dict[str, float]:
 
 
 @dataclass(frozen=True, eq=False)
-class LawComparison:
+class LawComparison(JsonResult):
     """Laws side by side in many worlds; made by `compare_laws`.
 
     Parameters
@@ -112,6 +110,8 @@ class LawComparison:
     ('failed', ['0.5 m', 'inf m', 'inf m', '0.4', '1'])
     """
 
+    kind = "compare"
+
     laws: tuple[LawInWorlds, ...]
     worlds: int
     seed: int
@@ -120,11 +120,6 @@ class LawComparison:
     def name(self) -> str:
         """Names of the laws."""
         return ", ".join(law.name for law in self.laws)
-
-    @property
-    def status(self) -> str:
-        """Whether all laws keep the requirements of their tasks in all worlds."""
-        return verdict(self.rows)
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -202,21 +197,6 @@ class LawComparison:
     def figures(self) -> Figures:
         """Errors and torques of the laws, a dot for each world."""
         return {"laws": partial(show, "laws_figure", self)}
-
-    def save(self, path: str | PathLike[str]) -> Path:
-        """Write verdict and rows as JSON.
-
-        Parameters
-        ----------
-        path : str or path-like
-            File to write; an existing one is replaced.
-
-        Returns
-        -------
-        pathlib.Path
-            The file.
-        """
-        return save_result(self, path, "compare", self.name)
 
 
 def compare_laws(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +24,7 @@ from concur.control import (
 )
 from concur.errors import ConcurError, DescriptionError, SimulationError, shown
 from concur.files import replace_files, writing
-from concur.results import Figures, Row, Table, picked, plain, save_result
+from concur.results import JsonResult, Row, Table, picked, plain
 from concur.rounding import rounded_down
 from concur.tables import read_toml
 
@@ -139,7 +137,7 @@ class Trial:
 
 
 @dataclass(frozen=True, eq=False)
-class Tuning:
+class Tuning(JsonResult):
     """Gains of a task by several methods; made by `tune`.
 
     Parameters
@@ -161,9 +159,16 @@ class Tuning:
     True
     """
 
+    kind = "gains"
+
     task: Any
     trials: tuple[Trial, ...]
     missing: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Name of the task."""
+        return str(self.task.name)
 
     @property
     def status(self) -> str:
@@ -180,11 +185,6 @@ class Tuning:
     def problems(self) -> tuple[str, ...]:
         """Gains that do not fit, and methods that found none, each with its reason."""
         return (*(trial.problem for trial in self.trials if not trial.fits), *self.missing)
-
-    @property
-    def figures(self) -> Figures:
-        """Empty: see `concur.show.margin_figure` and `step_figure` of a servo."""
-        return {}
 
     @property
     def tables(self) -> tuple[Table, Table]:
@@ -220,21 +220,6 @@ class Tuning:
         """Further fields of the answer in JSON."""
         names = [f"{o.name}.{name}" for o in self.task.outputs for name in o.coordinate_names]
         return {"coordinates": names, "designs": [trial.details for trial in self.trials]}
-
-    def save(self, path: str | PathLike[str]) -> Path:
-        """Write verdict and rows as JSON.
-
-        Parameters
-        ----------
-        path : str or path-like
-            File to write; an existing one is replaced.
-
-        Returns
-        -------
-        pathlib.Path
-            The file.
-        """
-        return save_result(self, path, "gains", self.task.name)
 
     def write(self, method: str) -> bool:
         """Write gains that fit into the file of the task; comments and other entries stay.

@@ -20,7 +20,7 @@ from concur.io._robot import load, load_shipped, shipped_names
 from concur.io._task import Task, load_task
 from concur.io._urdf_lint import suspicious_urdf
 from concur.reduction import Audit, ReducedModel, SymmetryReport, reduce, symmetry
-from concur.results import Figures, Row, Table, picked, plain, save_result
+from concur.results import JsonResult, Row, Table, picked, plain
 from concur.robot import Body, Mechanism, suspicious
 from concur.simulation import error_parts
 from concur.tables import located, read_toml, suggest_file
@@ -131,7 +131,7 @@ class Start:
 
 
 @dataclass(frozen=True, eq=False)
-class Check:
+class Check(JsonResult):
     """Checks of a robot or a task before it is used; made by `check`.
 
     Parameters
@@ -157,12 +157,19 @@ class Check:
     ('passed', 'chaplygin')
     """
 
+    kind = "check"
+
     robot: Mechanism
     model: ReducedModel
     audit: Audit
     symmetries: SymmetryReport
     warnings: tuple[str, ...]
     start: Start | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the robot."""
+        return self.robot.name
 
     @property
     def status(self) -> str:
@@ -179,11 +186,6 @@ class Check:
     def rows(self) -> tuple[Row, ...]:
         """Assumptions with their evidence; of a task also distances and margins."""
         return (*self.audit.rows, *(() if self.start is None else self.start.rows))
-
-    @property
-    def figures(self) -> Figures:
-        """Empty: `concur.show.robot_figure` draws robots."""
-        return {}
 
     @property
     def tables(self) -> tuple[Table]:
@@ -239,21 +241,6 @@ class Check:
             "symmetry": symmetries,
             **({} if start is None else {"start": start.details, **_campaign(start.task)}),
         }
-
-    def save(self, path: str | PathLike[str]) -> Path:
-        """Write verdict and rows as JSON.
-
-        Parameters
-        ----------
-        path : str or path-like
-            File to write; an existing one is replaced.
-
-        Returns
-        -------
-        pathlib.Path
-            The file.
-        """
-        return save_result(self, path, "check", self.robot.name)
 
 
 def check(

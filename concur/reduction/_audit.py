@@ -10,8 +10,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,7 @@ from concur.codegen import as_floats
 from concur.errors import ShapeError
 from concur.reduction._dependents import freedom_scales, rows_change
 from concur.reduction._lift import STAGES_HINT, Lift
-from concur.results import Figures, Row, save_result, show, verdict
+from concur.results import JsonResult, Row, show
 from concur.robot import Mechanism, as_tree, unknown_name
 
 SAMPLES = 32
@@ -67,7 +65,7 @@ class AuditRow:
 
 
 @dataclass(frozen=True, repr=False)
-class Audit:
+class Audit(JsonResult):
     """Rows of checked conditions.
 
     Parameters
@@ -76,12 +74,9 @@ class Audit:
         One per condition.
     """
 
-    conditions: tuple[AuditRow, ...]
+    kind = "audit"
 
-    @property
-    def status(self) -> str:
-        """Whether no condition fails: "passed" or "failed"."""
-        return verdict(self.rows)
+    conditions: tuple[AuditRow, ...]
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -91,26 +86,6 @@ class Audit:
             Row(f"{c.id}: {c.statement}", c.status.value, place=c.why, holds=marks.get(c.status))
             for c in self.conditions
         )
-
-    @property
-    def figures(self) -> Figures:
-        """Empty: an audit has nothing to draw."""
-        return {}
-
-    def save(self, path: str | PathLike[str]) -> Path:
-        """Write the conditions as JSON.
-
-        Parameters
-        ----------
-        path : str or path-like
-            File to write; an existing one is replaced.
-
-        Returns
-        -------
-        pathlib.Path
-            The file.
-        """
-        return save_result(self, path, "audit", "")
 
     @property
     def applicable(self) -> tuple[AuditRow, ...]:

@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import casadi as ca
@@ -18,7 +16,7 @@ from scipy.integrate import trapezoid
 from concur.control import JointLimits, TrackingLaw
 from concur.errors import ConcurError, SimulationError, shown
 from concur.outputs import Output, Reference, reference_for
-from concur.results import Figures, Row, Table, picked, save_result, show, verdict
+from concur.results import Figures, JsonResult, Row, Table, picked, show
 from concur.robot import Mechanism, control_velocities, coordinates
 from concur.simulation._findings import SETTLED, settling_time
 from concur.simulation._motors import heat_of, heat_rows
@@ -38,7 +36,7 @@ BROKEN = "limits of joints broken"
 
 
 @dataclass(frozen=True, eq=False)
-class RunRecord:
+class RunRecord(JsonResult):
     """The part of a run that a comparison reads; of a `Run`, or of a recorded one.
 
     Parameters
@@ -77,6 +75,8 @@ class RunRecord:
     >>> list(cc.simulation.RunRecord.of(run).errors)
     [('base', 'm')]
     """
+
+    kind = "run"
 
     robot: Mechanism
     outputs: Sequence[Output]
@@ -121,11 +121,6 @@ class RunRecord:
         ranges = self.q_range, self.v_range, self.u_range, limits.motor_range(self.v)
         return (*limits.judge(*ranges), *heat_rows(self.robot, heat))
 
-    @property
-    def status(self) -> str:
-        """Whether it reached its end and kept all limits of its `rows`: "passed" or "failed"."""
-        return verdict(self.rows)
-
     @cached_property
     def rows(self) -> tuple[Row, ...]:
         """What its file states; else errors at the end, smallest margin, and limits of joints."""
@@ -143,21 +138,6 @@ class RunRecord:
     def figures(self) -> Figures:
         """Errors, controls and margin over time."""
         return Comparison((self.name or self.robot.name,), (self,)).figures
-
-    def save(self, path: str | PathLike[str]) -> Path:
-        """Write verdict and rows as JSON; `Run.save` writes all arrays.
-
-        Parameters
-        ----------
-        path : str or path-like
-            File to write; an existing one is replaced.
-
-        Returns
-        -------
-        pathlib.Path
-            The file.
-        """
-        return save_result(self, path, "run", self.name)
 
     @cached_property
     def errors(self) -> dict[tuple[str, str], np.ndarray]:
@@ -231,7 +211,7 @@ class ComparisonRow:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(JsonResult):
     """Runs side by side; made by `compare`.
 
     Parameters
@@ -254,6 +234,8 @@ class Comparison:
     ['duration', 'settling time of base, to 2 %']
     """
 
+    kind = "compare"
+
     names: tuple[str, ...]
     runs: tuple[RunRecord, ...]
 
@@ -267,9 +249,9 @@ class Comparison:
         )
 
     @property
-    def status(self) -> str:
-        """Whether all runs reach their ends and keep the limits of their joints."""
-        return verdict(self.rows)
+    def name(self) -> str:
+        """Names of the runs."""
+        return ", ".join(self.names)
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -306,21 +288,6 @@ class Comparison:
     def figures(self) -> Figures:
         """Errors, controls and margins of the runs over time."""
         return {"comparison": self.plot}
-
-    def save(self, path: str | PathLike[str]) -> Path:
-        """Write the rows as JSON.
-
-        Parameters
-        ----------
-        path : str or path-like
-            File to write; an existing one is replaced.
-
-        Returns
-        -------
-        pathlib.Path
-            The file.
-        """
-        return save_result(self, path, "compare", ", ".join(self.names))
 
     def __getitem__(self, label: str) -> ComparisonRow:
         for row in self.table:
