@@ -18,7 +18,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from concur._version import __version__
-from concur.campaign._result import CampaignResult, Method
+from concur.campaign._result import LIMITED, CampaignResult, Method
 from concur.codegen import Batch, Demand, Rollout
 from concur.errors import DescriptionError
 from concur.io import Task, WorldInputs, WorldLoop
@@ -29,7 +29,7 @@ from concur.writers import to_toml
 Outcome: TypeAlias = tuple[NDArray[np.float64], dict[int, str]]
 """Values of worlds, shape (n, m), and the reason of each row without values, by its index."""
 
-Way: TypeAlias = Literal["max", "min"]
+Way: TypeAlias = Literal["max", "min", "count_above"]
 
 MOST_NUMBERS = 2**25
 """Numbers of references that are kept at once, 256 MB, if each world has its own."""
@@ -42,8 +42,12 @@ EXTREMES: Mapping[str, tuple[Way, ...]] = {
     "torque": ("max", "min"),
     "margin": ("min",),
     "load": ("min",),
+    **dict.fromkeys(LIMITED, ("count_above",)),
 }
-"""Kinds of signals whose extremes a result contains; of a torque that of its absolute value."""
+"""Kinds of signals whose extremes a result contains.
+
+Of a torque that of its absolute value; of a limit the share of the time in which it was active.
+"""
 
 
 class Campaign:
@@ -389,9 +393,10 @@ class Campaign:
             for requirement, part in zip(self.requirements, parts, strict=False)
         ]
         signs = np.array([1.0, -1.0])  # of two ends the larger one, without its sign
-        columns += [
-            np.max(part * signs[: part.shape[1]], axis=1) for part in parts[own : own + extremes]
-        ]
+        for name, part in zip(self._extremes, parts[own : own + extremes], strict=True):
+            largest = np.max(part * signs[: part.shape[1]], axis=1)
+            ticked = np.minimum(rolled.stopped + 1, loop.ticks)  # with that at which it stopped
+            columns.append(largest / ticked if name.split(":")[0] in LIMITED else largest)
         return np.column_stack([*columns, causes, until * loop.times[2]])
 
     def _valid_until(

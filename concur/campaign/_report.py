@@ -178,8 +178,10 @@ class CampaignReport:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Pass rate with its interval, and causes of crashes."""
-        return (str(self.rates[0]), *(f"crashed: {crash}" for crash in self.crashes[:_LISTED]))
+        """Pass rate with its interval, causes of crashes, and how often limits were active."""
+        crashed = (f"crashed: {crash}" for crash in self.crashes[:_LISTED])
+        limited = (f"{row.quantity}: {row.value:.3g} %, {row.place}" for row in self.result.limited)
+        return (str(self.rates[0]), *crashed, *limited)
 
     @property
     def details(self) -> dict[str, Any]:

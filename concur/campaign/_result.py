@@ -28,6 +28,9 @@ Columns: TypeAlias = tuple[tuple[str, str], ...]
 
 Method = Literal["independent", "sobol"]
 
+LIMITED = ("limited", "limit")
+"""Kinds of signals of a law's limits, of any and of each; their extreme is a share of time."""
+
 
 class Answer:
     """An answer of a campaign: a dataclass."""
@@ -74,7 +77,8 @@ class CampaignResult:
     signals : sequence of (str, str), optional
         Name and unit of each reduced signal: columns of `extremes`.
     extremes : array_like, optional
-        Extremes of the signals, such as the largest absolute torque of a control, shape (n, k).
+        Extremes of the signals, such as the largest absolute torque of a control, shape (n, k); of
+        a limit of the law the share of the time in which it was active.
     crashes : mapping of int to str, optional
         Reason for each world that ended the process or ran out of time, by its number. Such a
         world fails every requirement.
@@ -221,18 +225,41 @@ class CampaignResult:
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """Lowest robustness of each requirement, which holds above zero; its world is the place."""
+        """Lowest robustness of each requirement, which holds above zero, with its world; limits."""
         if not len(self):
             return ()
         worst = self.robustness.argmin(axis=0)
         held = np.asarray(self.held.all(axis=0))
-        return tuple(
+        required = (
             Row(
                 f"robustness of {name}", float(self.robustness[worst[k], k]), 0.0, unit,
                 f"world {self.numbers[worst[k]]}", bool(held[k]), at_least=True,
             )
             for k, (name, unit) in enumerate(self.columns)
         )  # fmt: skip
+        return (*required, *self.limited)
+
+    @property
+    def limited(self) -> tuple[Row, ...]:
+        """Share of the time in which limits of the law were active in all worlds together, in %.
+
+        First that of any limit, which is 0 where none was active, then each one that was. The place
+        names the number of worlds and the one with the largest share.
+        """
+        found = []
+        for (name, _), own in zip(self.signals, self.extremes.T, strict=True):
+            kind, _, limit = name.partition(":")
+            if kind not in LIMITED or not len(self) or (limit and not (own > 0.0).any()):
+                continue
+            label = f"limit active: {limit}" if limit else "share of the time with active limits"
+            count, most = int(np.sum(own > 0.0)), int(np.nan_to_num(own).argmax())
+            place = f"in {count} of {len(self)} worlds"
+            if count:
+                place += f", most in world {self.numbers[most]}: {100 * own[most]:.3g} %"
+            ran = np.nan_to_num(self.stopped)
+            share = float(np.nan_to_num(own) @ ran / max(float(ran.sum()), 1e-300))
+            found.append(Row(label, 100.0 * share, unit="%", place=place))
+        return tuple(found)
 
     @property
     def figures(self) -> Figures:

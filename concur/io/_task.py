@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from concur._progress import busy
-from concur.control import KINDS, JointLimits, Servo, TrackingLaw
+from concur.control import KINDS, Constraints, JointLimits, Redundancy, Servo, TrackingLaw
 from concur.errors import (
     ConcurError,
     DescriptionError,
@@ -288,6 +288,9 @@ class Task:
         kind, nominal = table["kind"], self.nominal
         if kind == "servo":
             gains = {key: options.pop(key) for key in ("stiffness", "damping") if key in options}
+            for key, make in {"constraints": Constraints, "redundancy": Redundancy}.items():
+                if isinstance(own := options.get(key), Mapping):
+                    options[key] = build(make, own, self.path, at=("laws", key))
             return replace(nominal, servo_options={**self.servo_options, **options}, **gains)
         if kind in KINDS:
             taken = signature(KINDS[kind]).parameters

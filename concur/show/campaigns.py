@@ -134,7 +134,12 @@ def extremes_figure(result: Any, curves: Sequence[Any] = ()) -> Figure:
         for bound in (b for c in curves if c.name == name for b in c.bounds if b.assumption):
             proved.append(value := float(np.max(bound.values)))
             title += f"\n{np.sum(own > value)} above {value:.4g} {unit},\n{bound.name}"
-        rows.append(_Histogram(title, f"extreme [{unit or '1'}]", own, good, ends, proved))
+        label = f"extreme [{unit or '1'}]"
+        if name.split(":")[0] in ("limited", "limit"):
+            if not (own > 0.0).any():
+                continue
+            label = "share of the time [1]"
+        rows.append(_Histogram(title, label, own, good, ends, proved))
     return _histograms("Extremes of signals in all worlds", rows)
 
 

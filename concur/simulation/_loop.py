@@ -19,7 +19,7 @@ from concur.simulation._drives import Drives
 from concur.simulation._imperfections import Imperfections, Scalar
 from concur.simulation._motors import motor_numbers
 from concur.simulation._plant import Plant
-from concur.simulation._run_data import coordinate_signals, error_parts
+from concur.simulation._run_data import coordinate_signals, error_parts, limit_signals
 from concur.simulation._step import MOVING, Step, split
 
 FORCE_STATES = ("work", "torque", "load")
@@ -102,6 +102,7 @@ class Loop:
             *(f"torque:{name}" for name in self.law.model.control_names),
             *coordinate_signals(self.plant.robot),
             *("pivot", *(["constraint"] if rolls else [])),
+            *limit_signals(self.law),
         )
 
     @property
@@ -200,6 +201,8 @@ class Loop:
         rows = [status, *self._judged(part["q"], r[: law.pose_size, :]), u, part["q"], pivot]
         if plant.slip is None and plant.nf:
             rows.append(self._residual(part["q"], part["v"], own))
+        if law.limit_names:
+            rows += [ca.mmax(active), active]
         return part, u, rows
 
     def _continuous(self, part: dict[str, ca.MX], p: ca.MX, r: ca.MX, n: ca.MX) -> _Ticked:

@@ -105,6 +105,11 @@ def coordinate_signals(robot: System) -> list[str]:
     return names
 
 
+def limit_signals(law: TrackingLaw) -> list[str]:
+    """Names of the signals of a law's limits: of any one, and of each; none without limits."""
+    return ["limited", *(f"limit:{name}" for name in law.limit_names)] if law.limit_names else []
+
+
 @dataclass(frozen=True)
 class Tolerances:
     """Limits for a run that passes, beside those of the robot's joints.

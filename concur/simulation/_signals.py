@@ -21,7 +21,7 @@ from concur.reduction import LEAST_LOAD, wheel_names
 from concur.robot import Mechanism
 from concur.simulation._motors import motor_numbers
 from concur.simulation._plant import Plant
-from concur.simulation._run_data import RunData, coordinate_signals, error_parts
+from concur.simulation._run_data import RunData, coordinate_signals, error_parts, limit_signals
 from concur.simulation._slip import Slip, load_names
 from concur.system import System
 
@@ -41,7 +41,8 @@ def run_signals(run: RunData) -> dict[str, NDArray[np.float64]]:
         ("torque:..."), coordinates ("position:..." and "base:..."), velocities ("speed:..."), slip
         speeds ("slip:..."), speeds of motors with several joints ("motor_speed:..."), heat of
         motors ("heat:..."), loads and moments of contacts ("load:..." and "tipping:...") or the
-        residual of wheels that roll ("constraint"), shape (k,) each, a value for each row of the
+        residual of wheels that roll ("constraint"), and 1 while a limit of the law is active, else
+        0 ("limit:..." and "limited", any of them), shape (k,) each, a value for each row of the
         record; SI units.
 
     Examples
@@ -69,6 +70,8 @@ def run_signals(run: RunData) -> dict[str, NDArray[np.float64]]:
         ([f"speed:{name}" for name in robot.freedom_names], run.v),
         ([f"heat:{name}" for name in motor_numbers("continuous", robot)], run.heat),
     ]
+    if names := limit_signals(run.servo):
+        tables.append((names, np.column_stack([run.active.max(axis=1), run.active])))
     for name, (_, row) in getattr(robot, "motor_speeds", {}).items():
         found[f"motor_speed:{name}"] = run.v @ row
     if run.slip is not None:
