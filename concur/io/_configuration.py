@@ -13,20 +13,6 @@ from concur.robot import Mechanism
 from concur.tables import fault, is_number, located, show, unknown
 
 
-def check_bodies(
-    names: Iterable[str | None],
-    robot: Mechanism,
-    path: str | PathLike[str],
-    table: str,
-    field: str = "",
-) -> None:
-    """Reject names of bodies that the robot lacks; the field is the name if none is given."""
-    bodies = [body.name for body in robot.bodies]
-    for name in names:
-        if name is not None and name not in bodies:
-            raise unknown(path, table, field or name, "a body", name, bodies)
-
-
 def check_joints(
     names: Iterable[str], robot: Mechanism, path: str | PathLike[str], table: str, field: str = ""
 ) -> None:

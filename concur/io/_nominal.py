@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concur.robot import Mechanism
-from concur.simulation import KINDS, Imperfections, Kind, Slip, motor_numbers
+from concur.simulation import KINDS, Imperfections, Slip, motor_numbers
 from concur.tables import is_number
 
 OF_ROBOT = {
@@ -30,10 +30,6 @@ OF_ROBOT = {
 """Quantities of the robot, and what they are in the names of its numbers."""
 
 
-def _units(kind: Kind) -> list[str]:
-    return [" or ".join(kind.units)] if kind.units else []
-
-
 QUANTITIES = {
     "mass": "Mass of bodies, kg.",
     "com": "Centre of mass of bodies with mass: 3 components, m.",
@@ -48,7 +44,7 @@ QUANTITIES = {
     "grip": "Friction coefficient of wheels with `[plant.slip]`.",
     "ratio": "Gear ratio of each joint of motors.",
     "rotor": "Moment of inertia of the rotor of motors, kg m^2; of linear motors mass, kg.",
-    **{name: ", ".join([kind.text, *_units(kind)]) + "." for name, kind in KINDS.items()},
+    **{name: f"{kind.described}." for name, kind in KINDS.items()},
     "initial_q": "Displacement of the joint of bodies at the start: one number for each degree of "
     "freedom, rad and m; of a base along its axes.",
     "initial_s": "Shape velocities at the start, rad/s or m/s.",

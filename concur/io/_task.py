@@ -24,7 +24,7 @@ from concur.errors import (
 )
 from concur.files import given, recorded
 from concur.io._configuration import read_configuration
-from concur.io._imperfections import read_imperfections, read_slip
+from concur.io._imperfections import read_slip
 from concur.io._initial import joint_of, read_state, spinning, start_on_reference
 from concur.io._nominal import nominal_values
 from concur.io._proof_task import proof_task
@@ -68,7 +68,7 @@ from concur.simulation import (
     simulate,
     valid_ranges,
 )
-from concur.tables import build, fault, located, read_toml, show
+from concur.tables import build, fault, located, placed, read_toml, show
 from concur.worlds import Requirement, Uncertainty, World
 
 if TYPE_CHECKING:
@@ -808,7 +808,7 @@ def _read(path: str | PathLike[str]) -> Task:
         reference_tables=task.reference,
     )
     if task.initial.start is None:
-        return replace(read, **_worlds(read, task))
+        return replace(read, **_worlds(read, task, data))
     servo = read.nominal.servo
     found = start_on_reference(task.initial, servo, read.reference, path)
     s = found.s
@@ -818,7 +818,7 @@ def _read(path: str | PathLike[str]) -> Task:
         servo = read.nominal.servo
     velocities = dict(zip(servo.model.shape_names, s.tolist(), strict=True))
     read = replace(read, q0=frozen(found.q), initial_velocities=velocities)
-    started = replace(read, **_worlds(read, task))
+    started = replace(read, **_worlds(read, task, data))
     if read.law_table.get("kind", "servo") == "servo":
         started.__dict__["servo"] = servo  # the same one, which takes a while to build
     return started
@@ -836,10 +836,11 @@ def _proof(
     return read_proof(data, outputs, task.simulation.control_period, path)
 
 
-def _worlds(task: Task, table: TaskTable) -> dict[str, Any]:
+def _worlds(task: Task, table: TaskTable, data: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a task with imperfections, requirements, uncertainty and world."""
     path, robot = task.path, task.plant or task.robot
-    real = read_imperfections(table.imperfections, robot, path)
+    with placed(path, data, ("imperfections",)):
+        real = table.imperfections and table.imperfections(robot)
     slip = read_slip(table.plant.slip, robot, path)
     limits = JointLimits.of(task.robot, robot)
     if table.requirements is None and real is not None and real.motors:

@@ -10,7 +10,7 @@ import numpy as np
 from annotated_types import Ge, Le, Len
 
 from concur.control import Servo
-from concur.io._imperfections import ImperfectionsTable
+from concur.io._imperfections import IMPERFECTIONS
 from concur.io._initial import InitialTable
 from concur.outputs import Output
 from concur.simulation import (
@@ -234,7 +234,7 @@ class TaskTable:
     plant: PlantTable = field(default_factory=PlantTable)
     operating: Annotated[dict[str, Any], Expected("a table")] | None = None
     proof: Annotated[dict[str, Any], Expected("a table")] | None = None
-    imperfections: ImperfectionsTable | None = None
+    imperfections: Annotated[Any, InFiles(IMPERFECTIONS)] = None
     requirements: (
         Annotated[Sequence[dict[str, Any]], Len(1, 1000), Expected("tables [[requirements]]")]
         | None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Annotated, Any
 
 import casadi as ca
 import numpy as np
+from annotated_types import Ge, Le
 
 from concur.codegen import as_floats, finite_floats
 from concur.errors import (
@@ -22,6 +24,7 @@ from concur.simulation._disturbances import Disturbance, GravityGradient, Wrench
 from concur.simulation._friction import STRIBECK_SPEED, Friction, by_name
 from concur.simulation._motors import FRICTION, motor_numbers, shared_encoders, stribeck_sides
 from concur.system import System
+from concur.tables import INTERNAL, Expected, InFiles, Positive, Vector6
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,11 @@ class Kind:
     units: tuple[str, ...]
     ideal: float = 0.0
     most: float = np.inf
+
+    @property
+    def described(self) -> str:
+        """The text with the units."""
+        return ", ".join([self.text, *filter(None, [" or ".join(self.units)])])
 
 
 KINDS = {
@@ -90,13 +98,13 @@ HEAT = ("continuous", "thermal_time")
 OF_MOTORS = ("torque_limit", "no_load_speed", "efficiency")
 """Kinds that only the robot states, if they change its motion."""
 
-PLAIN = (*TIMING, "ripple_periods", "momentum_error", "disturbances", "motors")
-"""Arguments that have no names of controls or joints."""
-
-SPEED = "stribeck_speed"
+PLAIN = (*TIMING, "disturbances")
+"""Arguments of `Imperfections.of` that it passes on."""
 
 RIPPLE_PERIODS = 6
 """Periods of torque ripple in a turn of the joint."""
+
+Periods = Annotated[int, Ge(1), Le(10_000), Expected("a whole number from 1 to 10000")]
 
 Scalar = tuple[str, str]
 """Kind and name of one number, such as ("lag", "turret")."""
@@ -214,8 +222,13 @@ class Imperfections:
     @classmethod
     def of(
         cls,
-        robot: Mechanism,
-        **numbers: Any,
+        robot: Annotated[Mechanism, INTERNAL],
+        *,
+        motors: bool = True,
+        stribeck_speed: Positive = STRIBECK_SPEED,
+        ripple_periods: Periods = RIPPLE_PERIODS,
+        momentum_error: Annotated[Sequence[float], InFiles(Vector6)] = (),
+        **numbers: Annotated[Any, INTERNAL],
     ) -> Imperfections:
         """Imperfections of a robot, from numbers for all controls or joints, or by name.
 
@@ -223,11 +236,21 @@ class Imperfections:
         ----------
         robot : Mechanism
             The robot.
+        motors : bool
+            Whether the numbers of the robot's motors act: friction, efficiency, limits of torque
+            and speed, and encoders.
+        stribeck_speed : float
+            Speed at which the excess of friction has fallen to 1/e, rad/s or m/s.
+        ripple_periods : int
+            Number of periods of the ripple in a turn of the joint.
+        momentum_error : sequence of float
+            True momentum at the start minus that of the model: linear, kg m/s, then angular,
+            kg m^2/s. Default: zero.
         **numbers : float, mapping of str to float, or array_like
             By control, a number for all or numbers by name: `viscous`, `coulomb` and `stribeck` of
             friction, `ripple`, `lag`, `stiffness`, `damping`, `motor_inertia`; by joint of one
             coordinate `resolution`, `noise`, `velocity_noise`. Names that a table lacks are ideal.
-            Other arguments of `Imperfections` as they are, and `stribeck_speed` of `Friction`.
+            `latency`, `jitter` and `disturbances` of `Imperfections` as they are.
 
         Returns
         -------
@@ -252,9 +275,13 @@ class Imperfections:
         (0.0, 0.0, 0.005, 0.0, 0.0)
         """
         where = f"imperfections of `{robot.name}`"
-        found = {name: numbers.pop(name) for name in PLAIN if name in numbers}
-        rubbing = {name: numbers.pop(name) for name in (*FRICTION, SPEED) if name in numbers}
-        friction = Friction.of(robot, **rubbing)
+        found: dict[str, Any] = {
+            **{"motors": motors, "ripple_periods": ripple_periods},
+            "momentum_error": momentum_error,
+            **{name: numbers.pop(name) for name in PLAIN if name in numbers},
+        }
+        rubbing = {name: numbers.pop(name) for name in FRICTION if name in numbers}
+        friction = Friction.of(robot, **rubbing, stribeck_speed=stribeck_speed)
         rubs = any((*friction.viscous, *friction.coulomb, *friction.stribeck))
         # Friction that is only uncertain needs the speed too.
         if rubs or friction.stribeck_speed != STRIBECK_SPEED:

@@ -191,6 +191,7 @@ def variant(
     base: Callable[..., Any],
     omit: Collection[str] = (),
     required: Collection[str] = (),
+    more: Mapping[str, tuple[Any, str]] = types.MappingProxyType({}),
 ) -> type[Table]:
     """Table of some parameters of a function, behind those of a class.
 
@@ -204,6 +205,8 @@ def variant(
         Class whose fields come first.
     omit, required : collection of str
         Parameters that are no fields, and optional ones that the table requires.
+    more : mapping of str to (type, str)
+        Type and meaning of further fields, which are optional.
 
     Returns
     -------
@@ -211,6 +214,8 @@ def variant(
         The table.
     """
     fields = _fields(make, omit, required)
+    for field, (kind, text) in more.items():
+        fields[field] = (kind | None, Field(None, description=text))
     return create_model(name, __base__=model_of(base), __doc__=summary(make), **fields)
 
 

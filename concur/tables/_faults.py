@@ -92,13 +92,13 @@ def refused(
 
 
 def stranger(
-    at: tuple[str, ...], kind: str, name: object, known: Iterable[str]
+    at: tuple[str | int, ...], kind: str, name: object, known: Iterable[str]
 ) -> DescriptionError:
     """Build the error of a table's constructor for an unknown name; `build` adds file and table.
 
     Parameters
     ----------
-    at : tuple of str
+    at : tuple of str or int
         Position of the name in the table.
     kind : str
         As for `unknown`.
