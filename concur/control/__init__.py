@@ -44,6 +44,7 @@ from concur.control._state_bounds import StateBounds
 from concur.control._tick import ReferenceTick, Tick, TickBuffers
 from concur.control._tick_graph import KEPT, TickStatus, tick_function
 from concur.control._tick_graph import attitudes as attitudes
+from concur.control._torque_reserve import TorqueReserve
 from concur.control._tracking_law import SPEED_LIMIT, CFolder, SingleError, TrackingLaw
 
 __all__ = [
@@ -76,6 +77,7 @@ __all__ = [
     "Tick",
     "TickBuffers",
     "TickStatus",
+    "TorqueReserve",
     "TrackingLaw",
     "decoupling_margin",
     "decoupling_margins",

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array, Vector, fingerprint, recalled
-from concur.control import _conditions, _feasibility, _mismatch, _start
+from concur.control import _conditions, _feasibility, _mismatch, _start, _torque_reserve
 from concur.control._core import LawCore
 from concur.control._reading import check_bounds, positive, read_each, read_limits
 from concur.control._singularity import check_decoupling, vouched
@@ -140,6 +140,7 @@ class TrackingLaw(LawCore):
     feasibility = _feasibility.feasibility
     start = _start.start
     reach = _feasibility.reach
+    torque_reserve = _torque_reserve.torque_reserve
     mismatch = _mismatch.mismatch
 
     def _check_common(self, where: str, nz: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from concur.control import Reach, TrackingLaw, lost_direction
+from concur.control import Reach, TorqueReserve, TrackingLaw, lost_direction
 from concur.errors import DescriptionError, UnknownNameError
 from concur.files import is_file
 from concur.io._facts import suspicious_task
@@ -39,10 +39,13 @@ class Start:
         The task.
     reach : Reach
         Configurations along the reference, found from the start.
+    reserve : TorqueReserve
+        Shares of the limits of torques that the weight and the limits of joints need.
     """
 
     task: Task
     reach: Reach
+    reserve: TorqueReserve
 
     @property
     def servo(self) -> TrackingLaw:
@@ -103,11 +106,11 @@ class Start:
                 f"the reference is out of reach: output `{name}` stays {size:.3g} {unit} away at "
                 f"t = {reach.times[reach.worst]:.3g} s"
             )
-        return tuple(found)
+        return (*found, *self.reserve.problems)
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """Distances at the start and out of reach, and margins."""
+        """Distances at the start and out of reach, margins, and shares of the torque limits."""
         reach, least = self.reach, int(self.reach.margins.argmin())
         at, refused = f"t = {reach.times[reach.worst]:.3g} s", self.servo.refused_below
         where = f"t = {reach.times[least]:.3g} s"
@@ -122,7 +125,8 @@ class Start:
         ]
         margin = Row.judged("decoupling margin at the start", self.margin, refused, at_least=True)
         lowest = float(reach.margins[least])
-        return (*away, *stays, margin, Row("smallest margin on the reference", lowest, place=where))
+        smallest = Row("smallest margin on the reference", lowest, place=where)
+        return (*away, *stays, margin, smallest, *self.reserve.rows)
 
     @property
     def details(self) -> dict[str, Any]:
@@ -301,7 +305,10 @@ def check(
         )
     servo = subject.law
     audit = servo.audit(subject.reference, subject.duration, subject.q0)
-    start = Start(subject, servo.reach(subject.reference, subject.duration, subject.q0))
+    along = subject.reference, subject.duration, subject.q0
+    given = subject.operating or {}
+    box = {key: given[key] for key in ("ranges", "speeds") if given.get(key) is not None}
+    start = Start(subject, servo.reach(*along), servo.torque_reserve(*along, **box))
     if servo.linearizes:
         _ = subject.statement  # an error in [proof] is found here
     warnings = suspicious_task(subject)
