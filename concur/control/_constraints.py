@@ -23,10 +23,10 @@ _BY_NAME = Expected(
 class Constraints:
     """Limits that a servo keeps within its law, beside those of its torques.
 
-    While no limit is active the law is the servo to the last bit. Otherwise it takes the shape
-    acceleration nearest to that of the servo which keeps them, in this order: torques are kept
-    exactly; then the limits of the joints, as far as torques allow; then the motion of the joints,
-    by its energy, and of the outputs, by their `weights`.
+    While no limit is active the law is the servo to the last bit. Otherwise torques are kept
+    exactly, and the limits of the joints as far as torques allow. Where a joint is at its limit the
+    others move as near to the servo as they can; where torques do not suffice all joints slow down
+    together.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ class Constraints:
     weights : mapping of str to float, optional
         Weight of outputs by name. 1 cm of an output with the weight 2 costs as much as 2 cm of one
         with the weight 1, or as the robot as a whole 2 cm off; an angle as much as that angle times
-        the robot's size. With large weights other joints make up for a motor at its limit, and
-        move faster. Default: 0.1, with which hardly any joint but that of the motor falls behind.
+        the robot's size. With large weights other joints make up for a joint at its limit, and
+        move faster. Default: 0.1.
 
     Raises
     ------

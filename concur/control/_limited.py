@@ -1,19 +1,26 @@
-"""Limits in the law: the shape acceleration nearest to the servo's that keeps them.
+"""Limits in the law: the servo's shape acceleration, slowed down until it keeps them.
 
 Per instant, with the nominal shape acceleration ``sdot*`` of the servo, torques ``u = G sdot + g``
-and the rows ``a sdot + b`` of accelerations of joints, the law solves
+and the rows ``a sdot + b`` of accelerations of joints, the law solves two programs in the metric
+``|x|_W^2 = |D J x|^2 + |x|_M^2``. The first keeps the limits of the joints,
 
-    minimise |D J (sdot - sdot*)|^2 + |sdot - sdot*|_M^2 + |t|^2 / slack
-    with     lower <= G sdot + g <= upper,     low <= a sdot + b + t <= high,
+    minimise |sdot1 - sdot*|_W^2 + |t|^2 / slack    with     low <= a sdot1 + b + t <= high,
 
-D the scales of the decoupling margin with the weights of the outputs, M the reduced mass matrix.
-The answer is a projection: it is sdot* while sdot* keeps all limits, and it changes continuously
-where a limit becomes active. The slacks t are eliminated, so that there are as many unknowns as
-shape velocities. Torques can always be kept, and so each program has a solution.
+and the second those of the torques too, by slowing down towards rest,
 
-The metric of the kinetic energy is that of Gauss' principle: with it alone only the motors at their
-limits fall behind, and other joints move as the servo moves them. The weight of an output lets them
-help it, and become faster.
+    minimise |sdot - sdot1 - k (rest - sdot1)|_W^2 + price k^2 |rest - sdot1|_W^2 + |t|^2 / slack
+    with     0 <= k <= 1,     lower <= G sdot + g <= upper,     low <= a sdot + b + t <= high,
+
+where ``rest = -approach s`` brings the shape to rest, D are the scales of the decoupling margin
+with the weights of the outputs, and M is the reduced mass matrix. The answer is sdot* while sdot*
+keeps all limits, and it changes continuously where a limit becomes active. The slacks t are
+eliminated. Torques can always be kept, and so each program has a solution.
+
+Slowing down costs little, and takes all joints alike: where a motor lacks torque the robot stays
+near the path on which the servo would take it, and comes later. Without it the projection lets the
+one joint fall behind, the robot leaves the path, and other joints become faster. All joints come to
+rest by themselves with k = 1, so that limits take no damping away. A limit of a joint does not slow
+down the others, which may move on where a joint stands at its limit.
 
 Rows of a coordinate q in [q_low, q_high] and a speed within w are exponential barriers, with the
 rate alpha of `approach`:
@@ -26,7 +33,7 @@ and the same from below: a coordinate then comes to its limit no faster than ``q
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,7 +62,10 @@ WEIGHT = 0.1
 UNSEEN = 1e-8
 """Price of controls that make no force on the shape, against accelerations of the same effort."""
 
-TINY = 1e-300
+PRICE = 1e-2
+"""Price of slowing all joints down alike, against as large a change in another direction."""
+
+TINY = 1e-30
 """Keeps divisors from zero."""
 
 
@@ -215,8 +225,7 @@ def _kept(servo: LawCore) -> ca.Function:
     metric, rows, low, high, *found = posed(*symbols)
     x = dict(zip(values, found, strict=True))
 
-    slack = ca.DM([0.0] * servo.nu + [SLACK] * (rows.shape[0] - servo.nu))
-    change, force, solved = quadratic_program(*rows.shape[::-1])(metric, rows, low, high, slack)
+    change, force, solved = _nearest(servo, (metric, rows, low, high), x)
     u = x["torque"] + x["widths"] * (rows[: servo.nu, :] @ change)
     missed = x["residual"] - x["decoupling"] @ (x["nominal"] + change[: servo.ns])
     # The torque of a program that was not solved would be within limits, and arbitrary.
@@ -239,6 +248,38 @@ def _kept(servo: LawCore) -> ca.Function:
         "active": ca.vertcat(*active),
     }
     return ca.Function("kept", symbols, [ca.densify(results[name]) for name in OUTPUTS])
+
+
+def _nearest(
+    servo: LawCore, program: Sequence[Array], x: Mapping[str, Array]
+) -> tuple[Array, Array, Array]:
+    """Change of the nominal acceleration that keeps all limits; forces of rows; 1 if solved.
+
+    First that which keeps the limits of the joints, then that which slows the result down until
+    torques are kept.
+    """
+    metric, rows, low, high = program
+    (count, size), nu = rows.shape, servo.nu
+    first, pushed, sound = ca.MX(size, 1), ca.MX(0, 1), ca.MX(1)
+    if count > nu:
+        own = [part[nu:, :] for part in (rows, low, high)]
+        slack = ca.DM([SLACK] * (count - nu))
+        first, pushed, sound = quadratic_program(size, count - nu)(metric, *own, slack)
+    unseen = ca.MX(size - servo.ns, 1)
+    away = ca.vertcat(-servo.approach * x["speeds"] - x["nominal"], unseen) - first
+    length = ca.sqrt(ca.bilin(metric, away, away))
+    usable = ca.logic_and(length >= TINY, length <= LARGEST)
+    away, length = (ca.if_else(usable, part, 0) for part in (away / length, length))
+    reached = rows @ first
+    both = ca.vertcat(ca.horzcat(rows, rows @ away), ca.DM.eye(size + 1)[size, :])
+    ends = ca.vertcat(low - reached, 0), ca.vertcat(high - reached, length)
+    slack = ca.DM([0.0] * nu + [SLACK] * (count - nu) + [0.0])
+    found, force, solved = quadratic_program(size + 1, count + 1)(
+        ca.diagcat(metric, PRICE), both, *ends, slack
+    )
+    force = ca.vertcat(force[:nu], force[nu:count] + pushed)
+    change = first + found[:size] + away * found[size]
+    return change, force, ca.logic_and(sound, solved)
 
 
 def _posed(
@@ -293,6 +334,7 @@ def _posed(
     program = [ca.if_else(usable, ca.densify(a), b) for a, b in zip(program, usual, strict=True)]
     lower, upper = (ca.vertcat(*side) for side in zip(*sides, strict=True))
     values = {"nominal": sdot, "torque": torque, "widths": widths, "least": least, "most": most}
+    values["speeds"] = v[list(model.shape), :]
     values |= {"residual": found.residual, "decoupling": found.decoupling, "error": found.error}
     values |= {"pivot": ca.if_else(usable, ca.fmin(pivot, others), 0.0)}
     values |= {"side": found.side * turned, "damped": damped, "lower": lower, "upper": upper}

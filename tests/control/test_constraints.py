@@ -101,9 +101,17 @@ def test_torques_are_those_of_the_nearest_acceleration_within_limits(name: str) 
         u, _, missed, scale, _ = law.law(q, s, *law.flat(sample))
         mass, rows = np.asarray(free.model.mass_matrix(q)), np.asarray(free.decoupling(q))
         scaled = 2.0 * free.scales[0][:, None] * rows
-        root = np.linalg.cholesky(mass + scaled.T @ scaled).T @ np.linalg.inv(mass)
-        best = lsq_linear(root, root @ wanted, (-limits, limits), tol=1e-14)
-        assert_close(u, best.x, 1e-6)
+        root = np.linalg.cholesky(mass + scaled.T @ scaled).T
+        rest = np.asarray(free.model.acceleration(q, s, wanted)) + law.approach * s
+        length = np.linalg.norm(root @ rest)
+        towards = -mass @ rest / length
+        ends = np.append(np.full(free.nu, limits), length)
+        root = root @ np.linalg.inv(mass)
+        square = np.zeros((free.nu + 1, free.nu + 1))
+        square[:-1], square[-1, -1] = np.column_stack([root, -root @ towards]), 0.1
+        aim = np.append(root @ wanted, 0.0)
+        best = lsq_linear(square, aim, (np.append(-ends[:-1], 0.0), ends), tol=1e-14)
+        assert_close(u, best.x[:-1], 1e-6)
         assert np.abs(u).max() <= limits
         lost = rows @ np.linalg.solve(mass, wanted - u)
         assert_close(missed, lost, 1e-7)
@@ -129,7 +137,8 @@ def test_while_no_limit_is_active_the_law_is_the_servo_to_the_last_bit() -> None
     )
     u = ticks[1](Q0, np.zeros(5), at_once)
     assert_close(u, kept.torque(Q0, np.zeros(5), at_once), 1e-9)
-    assert "torque of upper_arm" in np.array(kept.limit_names)[ticks[1].buffers.active > 0.0]
+    names = np.array(kept.limit_names)[ticks[1].buffers.active > 0.0]
+    assert any(name.startswith("torque") for name in names)
 
 
 @pytest.mark.parametrize("solved", [1, 0])

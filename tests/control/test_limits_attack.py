@@ -1,4 +1,4 @@
-"""Attacks on limits: smaller ones hardly make joints faster, and none ends a run."""
+"""Attacks on limits: smaller ones make no joint faster, and none ends a run."""
 
 from __future__ import annotations
 
@@ -158,14 +158,28 @@ def driven(law: cc.Servo, run: Any) -> Floats:
     return np.asarray(np.abs(run.v[:, list(law.model.shape)]).max(axis=0))
 
 
+def asked(law: cc.Servo, run: Any, goal: cc.ReferenceSample) -> float:
+    """Fastest joint of the motions by which the servo would take errors back, along a run.
+
+    The motion of the outputs at which the servo commands no acceleration. A base that drifts by its
+    momentum takes part in it.
+    """
+    fastest, still = 0.0, np.zeros(law.ns)
+    for q in run.q[::25]:
+        error, drift = (np.asarray(part) for part in law.error(q, still, goal))
+        rows = np.asarray(law.decoupling(q))
+        spread = np.linalg.solve(np.asarray(law.model.mass_matrix(q)), rows.T)
+        speeds = spread @ np.linalg.solve(rows @ spread, error - drift)
+        fastest = max(fastest, float(np.abs(speeds).max()))
+    return fastest
+
+
 @pytest.mark.parametrize(("name", "chosen"), SUBSETS)
-def test_fastest_joint_hardly_gains_by_smaller_torque_limits(
-    name: str, chosen: tuple[int, ...]
-) -> None:
+def test_smaller_torque_limits_make_no_joint_faster(name: str, chosen: tuple[int, ...]) -> None:
     """Down to a twentieth of the torque; a scaled command makes redundant joints 100 times faster.
 
-    Not at all would be too much to ask: where one motor of a coupled robot lacks torque, what it
-    was to hold back moves others. The gain is the largest where the limits are the smallest.
+    While a robot with momentum lags, its base drifts, and errors grow that the unlimited servo
+    never has: there no joint is faster than the servo asks for with these errors.
     """
     free, q = servo(name, chosen), start(name)
     goal = away(free, q, SHIPPED[name].distance)
@@ -174,13 +188,15 @@ def test_fastest_joint_hardly_gains_by_smaller_torque_limits(
     weight = np.max([np.abs(free.model.bias(at, still)) for at in run.q[::25]], axis=0)
     weight = weight if weight.shape == (free.nu,) else np.zeros(free.nu)
     before, peak = driven(free, run).max(), np.abs(run.u).max()
-    for share, gain in ((1.1, 1.0 + 1e-9), (0.5, 1.1), (0.25, 1.3), (0.1, 1.6), (0.05, 2.2)):
+    for share in (1.1, 0.5, 0.25, 0.1, 0.05):
         limits = np.maximum(1.3 * weight, share * peak)
         law = servo(name, chosen, torque_limits=list(limits), constraints=cc.Constraints())
         now = moved(law, goal, q)
         assert (np.abs(now.u) <= limits * (1 + 1e-9)).all()
-        fastest = driven(law, now).max()
-        assert fastest <= gain * before, f"{share}: {fastest} after {before} rad/s"
+        fastest, allowed = driven(law, now).max(), before
+        if SHIPPED[name].momentum is not None:
+            allowed = max(allowed, asked(law, now, goal))
+        assert fastest <= 1.001 * allowed, f"{share}: {fastest} after {before} rad/s"
 
 
 def heaviest(model: Any, rng: np.random.Generator) -> Floats:
