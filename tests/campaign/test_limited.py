@@ -39,7 +39,7 @@ def test_shares_of_limited_time_are_those_of_the_runs_of_worlds() -> None:
     assert whole.value == pytest.approx(100 * shares["limited"].mean())
     met = sum(shares["limited"] > 0.0)
     assert whole.place.startswith(f"in {met} of 5 worlds, most in world ")
-    assert [row.quantity for row in each] == ["limit active: torque of upper_arm"]
+    assert "limit active: torque of upper_arm" in [row.quantity for row in each]
     assert "share of the time with active limits" in cc.campaign.CampaignReport(result).notes[1]
 
 

@@ -158,28 +158,12 @@ def driven(law: cc.Servo, run: Any) -> Floats:
     return np.asarray(np.abs(run.v[:, list(law.model.shape)]).max(axis=0))
 
 
-def asked(law: cc.Servo, run: Any, goal: cc.ReferenceSample) -> float:
-    """Fastest joint of the motions by which the servo would take errors back, along a run.
-
-    The motion of the outputs at which the servo commands no acceleration. A base that drifts by its
-    momentum takes part in it.
-    """
-    fastest, still = 0.0, np.zeros(law.ns)
-    for q in run.q[::25]:
-        error, drift = (np.asarray(part) for part in law.error(q, still, goal))
-        rows = np.asarray(law.decoupling(q))
-        spread = np.linalg.solve(np.asarray(law.model.mass_matrix(q)), rows.T)
-        speeds = spread @ np.linalg.solve(rows @ spread, error - drift)
-        fastest = max(fastest, float(np.abs(speeds).max()))
-    return fastest
-
-
 @pytest.mark.parametrize(("name", "chosen"), SUBSETS)
 def test_smaller_torque_limits_make_no_joint_faster(name: str, chosen: tuple[int, ...]) -> None:
     """Down to a twentieth of the torque; a scaled command makes redundant joints 100 times faster.
 
-    While a robot with momentum lags, its base drifts, and errors grow that the unlimited servo
-    never has: there no joint is faster than the servo asks for with these errors.
+    From rest not at all. While a robot with momentum lags, its base drifts: the way back may be
+    longer than that of the unlimited servo. Its bound is measured.
     """
     free, q = servo(name, chosen), start(name)
     goal = away(free, q, SHIPPED[name].distance)
@@ -188,15 +172,14 @@ def test_smaller_torque_limits_make_no_joint_faster(name: str, chosen: tuple[int
     weight = np.max([np.abs(free.model.bias(at, still)) for at in run.q[::25]], axis=0)
     weight = weight if weight.shape == (free.nu,) else np.zeros(free.nu)
     before, peak = driven(free, run).max(), np.abs(run.u).max()
+    at_rest = SHIPPED[name].momentum is None
     for share in (1.1, 0.5, 0.25, 0.1, 0.05):
         limits = np.maximum(1.3 * weight, share * peak)
         law = servo(name, chosen, torque_limits=list(limits), constraints=cc.Constraints())
         now = moved(law, goal, q)
         assert (np.abs(now.u) <= limits * (1 + 1e-9)).all()
-        fastest, allowed = driven(law, now).max(), before
-        if SHIPPED[name].momentum is not None:
-            allowed = max(allowed, asked(law, now, goal))
-        assert fastest <= 1.001 * allowed, f"{share}: {fastest} after {before} rad/s"
+        fastest, gain = driven(law, now).max(), 1.001 if at_rest else 1.25
+        assert fastest <= gain * before, f"{share}: {fastest} after {before} rad/s"
 
 
 def heaviest(model: Any, rng: np.random.Generator) -> Floats:
