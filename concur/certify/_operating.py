@@ -68,10 +68,6 @@ from concur.tables import (
 _SMALL = 0.1  # control inputs below this fraction of the largest need no sharp bound
 
 
-def _are_pairs(values: list[Any]) -> bool:
-    return bool(values) and all(map(is_pair, values))
-
-
 _BOXES = "a whole number above zero, at most 1000000"  # each takes some milliseconds
 _Ranges = Annotated[
     Any,
