@@ -18,9 +18,9 @@ eliminated. Torques can always be kept, and so each program has a solution.
 
 Slowing down costs little, and takes all joints alike: where a motor lacks torque the robot stays
 near the path on which the servo would take it, and comes later. Without it the projection lets the
-one joint fall behind, the robot leaves the path, and other joints become faster. With k = 1
-rest by themselves with k = 1, so that limits take no damping away. A limit of a joint does not slow
-down the others, which may move on where a joint stands at its limit.
+one joint fall behind, the robot leaves the path, and other joints become faster. With k = 1 all
+joints come to rest, so that limits take no damping away. A limit of a joint does not slow down the
+others, which may move on where a joint stands at its limit.
 
 Rows of a coordinate q in [q_low, q_high] and a speed within w are exponential barriers, with the
 rate alpha of `approach`:
