@@ -45,7 +45,7 @@ def test_outputs_accelerate_as_the_error_dynamics_demand(name: str) -> None:
 
 @pytest.mark.by_default(9)
 @pytest.mark.parametrize("name", LAWS)
-def test_limited_torques_make_the_nearest_acceleration(name: str) -> None:
+def test_limited_torques_make_the_nearest_motion_slowed_down(name: str) -> None:
     one, rng = case(name), np.random.default_rng(7)
     model, twin = one.model, one.twin
     drawn = []
@@ -55,8 +55,8 @@ def test_limited_torques_make_the_nearest_acceleration(name: str) -> None:
         drawn.append((q, s, v, *draw(one, motions(one, q, v, np.zeros_like(v)), rng, size)))
     peaks = sorted(np.abs(one.servo.torque(q, s, sample)).max() for q, s, _, sample, _ in drawn)
     limit = float(0.6 * peaks[2] + 0.4 * peaks[1])  # limits two of the four states, or more
-    tick = cc.Servo(model, list(one.outputs), *one.gains, torque_limits=limit).compile()
-    scales = []
+    law = cc.Servo(model, list(one.outputs), *one.gains, torque_limits=limit)
+    tick, scales = law.compile(), []
     for q, s, v, sample, lack in drawn:
         tick.reset()
 
@@ -76,13 +76,19 @@ def test_limited_torques_make_the_nearest_acceleration(name: str) -> None:
         lost = coasting + demand - made(u)
         large = 1.0 + np.abs(demand).max() + np.abs(coasting).max()
         assert_close(tick.buffers.acceleration_residual, lost, 1e-6, large, "residual")
-        # Of all torques within limits those with the acceleration nearest to the servo's.
+        # Of all torques within limits those nearest to the servo's motion, slowed down.
         wanted, rows = one.servo.torque(q, s, sample), np.asarray(one.servo.decoupling(q))
         mass, pushes = np.asarray(model.mass_matrix(q)), np.asarray(model.input_matrix(q))
         rows = 0.1 * one.servo.scales[0][:, None] * rows
-        root = np.linalg.cholesky(mass + rows.T @ rows).T @ np.linalg.solve(mass, pushes)
-        best = lsq_linear(root, root @ wanted, (-limit, limit), tol=1e-14, lsq_solver="exact")
-        assert_close(made(u), effect @ best.x + bias, 1e-4, large, "nearest")
+        root = np.linalg.cholesky(mass + rows.T @ rows).T
+        away = root @ (-law.approach * s - np.asarray(model.acceleration(q, s, wanted)))
+        length, moves = np.linalg.norm(away), root @ np.linalg.solve(mass, pushes)
+        square = np.column_stack([moves, -away / length])
+        square = np.vstack([square, np.append(np.zeros(model.nu), 0.1)])
+        aim, ends = np.append(moves @ wanted, 0.0), np.append(np.full(model.nu, limit), length)
+        low = np.append(-ends[:-1], 0.0)
+        best = lsq_linear(square, aim, (low, ends), tol=1e-14, lsq_solver="exact")
+        assert_close(made(u), effect @ best.x[:-1] + bias, 1e-4, large, "nearest")
         scales.append(float(tick.buffers.scale[0]))
     assert min(scales) < 1.0
     assert max(scales) > 0.0
