@@ -340,7 +340,7 @@ def _replay_law(
     periods = rig.loop.period * (np.roll(record["state"], 1) == State.RUN)
     # A law may take the time of the reference.
     times = references(record, rig, servo)["t"] if buffers.t.size else np.zeros(len(record))
-    largest = 0.0
+    largest, limited = 0.0, "active" in record.names
     for number, k in enumerate(ran.tolist()):
         buffers.period[:] = periods[k]
         buffers.t[:] = times[k]
@@ -351,6 +351,8 @@ def _replay_law(
         if outcome[0] == TickStatus.OK == status[k]:
             largest = max(largest, float(np.abs(buffers.u - demand[k]).max()))
         found.add("law: torque", k, demand[k], buffers.u, tolerance, "demand")
+        if exact and limited:
+            found.add("law: limits", k, record["active"][k], buffers.active, 0.0, "active")
         x, _ = errors.view(buffers.q, buffers.s, buffers.pose, buffers.twist)
         found.add("law: error", k, error[k], np.array(x), tolerance, "error")
         if number % 256 == 0:

@@ -204,7 +204,7 @@ def run_session(
         clock = SteppedClock()
     elif clock is None:
         clock = MonotonicClock(rig.loop.spin)
-    layout = Layout(tuple(a.name for a in rig.axes), law.nq, law.nw, law.pose_size, law.size)
+    layout = Layout.of([axis.name for axis in rig.axes], law)
     with ExitStack() as stack:
         pose = None
         if rig.pose is not None:

@@ -615,6 +615,8 @@ class Controller:
         row["invalid"][:] = feedback.invalid
         row["enabled"][:] = feedback.enabled
         row["fault"][:] = feedback.fault
+        if "active" in row:
+            row["active"][:] = buffers.active
 
     @contextmanager
     def _in_time(self) -> Iterator[None]:

@@ -197,6 +197,7 @@ def columns(servo: TrackingLaw, layout: Layout) -> dict[str, list[list[str]]]:
         "position": lengths,
         "velocity": [(name, f"{unit}/s") for name, unit in lengths],
         "report_time": [(axis, "s") for axis in axes],
+        "active": [(name, "1") for name in layout.limits],
     }
     scalars = dict(SCALARS)
     named: dict[str, list[list[str]]] = {}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from hil._concur import TrackingLaw
 
 SCALARS: tuple[tuple[str, str], ...] = (
     ("cycle", ""),
@@ -43,6 +46,8 @@ class Layout:
         Lengths of the estimated state.
     pose_size, size : int
         Lengths of the reference's pose, and of its twist, its acceleration and of the error.
+    limits : tuple of str
+        Names of the limits that the law keeps.
     """
 
     axes: tuple[str, ...]
@@ -50,6 +55,7 @@ class Layout:
     ns: int
     pose_size: int
     size: int
+    limits: tuple[str, ...] = ()
     spans: Mapping[str, slice] = field(init=False, repr=False, compare=False)
     width: int = field(init=False)
 
@@ -73,12 +79,50 @@ class Layout:
             "enabled": n,
             "fault": n,
         }
+        if self.limits:
+            lengths["active"] = len(self.limits)  # 1 while the law keeps this limit
         spans, start = {}, 0
         for name, length in lengths.items():
             spans[name] = slice(start, start + length)
             start += length
         object.__setattr__(self, "spans", spans)
         object.__setattr__(self, "width", start)
+
+    @classmethod
+    def of(cls, axes: Sequence[str], law: TrackingLaw) -> Layout:
+        """Make the layout of a law and the axes that it drives.
+
+        Parameters
+        ----------
+        axes : sequence of str
+            Names of the axes.
+        law : TrackingLaw
+            The law.
+
+        Returns
+        -------
+        Layout
+            The layout.
+        """
+        return cls(tuple(axes), law.nq, law.nw, law.pose_size, law.size, law.limit_names)
+
+    def active(self, row: Mapping[str, NDArray[np.float64]]) -> str:
+        """Name the limits of the law that are active in one of some rows, "" without any.
+
+        Parameters
+        ----------
+        row : mapping of str to numpy.ndarray
+            The row, or several ones, by name, from `views`.
+
+        Returns
+        -------
+        str
+            The names, with commas.
+        """
+        if not self.limits:
+            return ""
+        flags = (row["active"].reshape(-1, len(self.limits)) == 1.0).any(axis=0)
+        return ", ".join(name for name, flag in zip(self.limits, flags, strict=True) if flag)
 
     def views(self, row: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """Views of one row, or of columns of several rows, by name.
@@ -115,12 +159,17 @@ class Layout:
             If an entry is missing, or has a wrong type or size.
         """
         sizes = {name: found[name] for name in ("nq", "ns", "pose_size", "size")}
-        axes = found["axes"]
-        named = isinstance(axes, list | tuple) and all(isinstance(axis, str) for axis in axes)
+        lists = {name: found[name] for name in ("axes", "limits")}
+        named = all(
+            isinstance(names, list | tuple)
+            and len(names) <= LARGEST
+            and all(isinstance(name, str) for name in names)
+            for names in lists.values()
+        )
         whole = all(type(size) is int and 0 <= size <= LARGEST for size in sizes.values())
-        if not (named and whole and len(axes) <= LARGEST):
-            raise ValueError(f"names of axes and sizes up to {LARGEST} expected")
-        return cls(axes=tuple(axes), **sizes)
+        if not (named and whole):
+            raise ValueError(f"names of axes and limits, and sizes up to {LARGEST} expected")
+        return cls(tuple(lists["axes"]), limits=tuple(lists["limits"]), **sizes)
 
     def to_dict(self) -> dict[str, object]:
         """Arguments of `Layout`, for a file."""
@@ -130,4 +179,5 @@ class Layout:
             "ns": self.ns,
             "pose_size": self.pose_size,
             "size": self.size,
+            "limits": list(self.limits),
         }

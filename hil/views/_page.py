@@ -207,9 +207,11 @@ def axes_table(
 
 
 def quality_table(
-    row: dict[str, NDArray[np.float64]], recent: dict[str, NDArray[np.float64]]
+    row: dict[str, NDArray[np.float64]],
+    recent: dict[str, NDArray[np.float64]],
+    limits: str | None = None,
 ) -> str:
-    """Counters, cycle times and actions of the guard, as HTML."""
+    """Counters, cycle times, actions of the guard and active limits of the law, as HTML."""
 
     def pair(values: NDArray[np.float64]) -> str:
         known = 1e6 * values[np.isfinite(values)]
@@ -229,6 +231,8 @@ def quality_table(
     seen = Flag(int(np.bitwise_or.reduce(flags))) if flags.size else Flag.NONE
     names = [str(flag.name).lower().replace("_", " ") for flag in seen]
     words["guard, last second"] = ", ".join(names) or "no change"
+    if limits is not None:
+        words["limits of the law, last second"] = escape(limits) or "none active"
     words["lateness, last second"] = pair(recent["time"] - recent["deadline"])
     words["computing, last second"] = pair(recent["compute"])
     if math.isfinite(row["pose_age"][0]):

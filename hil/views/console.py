@@ -139,7 +139,9 @@ def start_console(facts: Facts, ring: str, heartbeat: Heartbeat, live: bool) -> 
     return process
 
 
-def picture(facts: Facts, row: dict[str, NDArray[np.float64]], hint: str = "") -> RenderableType:
+def picture(
+    facts: Facts, row: dict[str, NDArray[np.float64]], hint: str = "", limits: str = ""
+) -> RenderableType:
     """Render the state of the loop.
 
     Parameters
@@ -150,6 +152,8 @@ def picture(facts: Facts, row: dict[str, NDArray[np.float64]], hint: str = "") -
         The last row by column, see `Layout.views`.
     hint : str
         The operator's keys.
+    limits : str
+        Names of the limits of the law that are active.
 
     Returns
     -------
@@ -203,6 +207,8 @@ def picture(facts: Facts, row: dict[str, NDArray[np.float64]], hint: str = "") -
         f"last cycle began {(number('time') - number('deadline')) * 1e6:.0f} us after its "
         f"deadline and computed for {number('compute') * 1e6:.0f} us"
     )
+    if limits:
+        lines.append(f"\nthe law keeps limits: {limits}", style="yellow")
     if hint:
         lines.append(f"\n{hint}", style="bold")
     return Panel(Group(head, axes, lines), title=facts.title)
@@ -258,7 +264,8 @@ def _show(
                 if last is None:
                     view.update(Panel(hint, title=f"{facts.title}: not armed yet"))
                 else:
-                    view.update(picture(facts, layout.views(last), hint))
+                    row = layout.views(last)
+                    view.update(picture(facts, row, hint, layout.active(row)))
 
 
 @contextlib.contextmanager

@@ -210,7 +210,8 @@ class Dashboard:
         limits = [axis.torque_limit for axis in self.rig.axes]
         self.words["axes"] = axes_table(self.layout.axes, limits, row)
         recent = self.layout.views(self._history[-max(round(self.rig.loop.rate), 1) :])
-        self.words["quality"] = quality_table(row, recent)
+        kept = self.layout.active(recent) if self.layout.limits else None
+        self.words["quality"] = quality_table(row, recent, kept)
 
     def _answered(self) -> str:
         note = (

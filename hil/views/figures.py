@@ -44,8 +44,8 @@ CAPTIONS = {
     "torques": "Torques commanded by the law, sent after the guard, and measured by the drives, "
     "with the limits of the rig.",
     "timing": "Lateness of the cycles after their deadlines, and their computing times.",
-    "guard": "State of the latch, cycles whose torques the guard changed, and counters of late and "
-    "limited cycles and of missing and repeated reports.",
+    "guard": "State of the latch, cycles whose torques the guard changed, cycles in which the law "
+    "kept a limit, and counters of late and limited cycles and of missing and repeated reports.",
 }
 
 
@@ -152,7 +152,7 @@ def timing_figure(record: Record) -> Figure:
 
 
 def guard_figure(record: Record) -> Figure:
-    """Draw the state of the latch, the guard's flags, and the loop's counters over time.
+    """Draw the state of the latch, the guard's flags, active limits of the law, and counters.
 
     Parameters
     ----------
@@ -162,15 +162,20 @@ def guard_figure(record: Record) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Three panels over one time axis.
+        Three panels over one time axis, and one more if a limit of the law was active.
     """
     flags = np.nan_to_num(record["flags"]).astype(np.int64) * (record["state"] == State.RUN)
     names = [flag for flag in Flag if flag.value]
     hits = [flags & flag.value != 0 for flag in names]
-    changes = [
-        Curve(np.where(hit, row, np.nan), look="dots", style={"marker": "|", "markersize": 9.0})
-        for row, hit in enumerate(hits)
-    ]
+    limits = active_limits(record)
+    marks = [hits, list(limits.values())]
+    changes, kept = (
+        [
+            Curve(np.where(hit, row, np.nan), look="dots", style={"marker": "|", "markersize": 9.0})
+            for row, hit in enumerate(rows)
+        ]
+        for rows in marks
+    )
     counters = [
         Curve(
             record[name],
@@ -187,19 +192,19 @@ def guard_figure(record: Record) -> Figure:
     panels = [
         Panel("State of the latch", "", states),
         Panel("Torques changed", "", changes),
+        *([Panel("Limits of the law that were active", "", kept)] if kept else []),
         Panel("Counters", "cycles, reports", counters, zero=True),
     ]
     figure = _chart(f"Guard of {_name(record)}: {reason_name(record)}", record, panels)
-    top, middle, _ = figure.axes
+    top, *middle, _ = figure.axes
     for state, begin, end in _spans(record):
         top.axvspan(begin, end, color=STATE_COLORS.get(state, "white"))
     top.set_yticks([])
-    labels = [
-        f"{_words(flag.name)}: {int(hit.sum())} cycles"
-        for flag, hit in zip(names, hits, strict=True)
-    ]
-    middle.set_yticks(range(len(names)), labels)
-    middle.set_ylim(len(names) - 0.4, -0.6)
+    labels = [_words(flag.name) for flag in names], list(limits)
+    for axes, rows, texts in zip(middle, marks, labels, strict=False):
+        words = [f"{text}: {int(hit.sum())} cycles" for text, hit in zip(texts, rows, strict=True)]
+        axes.set_yticks(range(len(words)), words)
+        axes.set_ylim(len(words) - 0.4, -0.6)
     return figure
 
 
@@ -270,6 +275,25 @@ def reason_name(record: Record) -> str:
         return last.sentence
     end = record.manifest.get("end") or {}
     return str(end.get("reason", "the run was not ended"))
+
+
+def active_limits(record: Record) -> dict[str, NDArray[np.bool_]]:
+    """Cycles of the run in which each limit of the law was active, of those that were.
+
+    Parameters
+    ----------
+    record : Record
+        A record.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        By name of the limit, shape (rows,).
+    """
+    names = record.layout.limits
+    flags = record["active"] == 1.0 if names else np.zeros((len(record), 0), dtype=np.bool_)
+    flags = flags & (record["state"] == State.RUN)[:, None]
+    return {name: hit for name, hit in zip(names, flags.T, strict=True) if hit.any()}
 
 
 def _name(record: Record) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hil._concur import Marked, Section, write_page
 from hil.reasons import Reason, State
 from hil.record import Record
-from hil.views.figures import CAPTIONS, FIGURES, _largest, _name, reason_name
+from hil.views.figures import CAPTIONS, FIGURES, _largest, _name, active_limits, reason_name
 
 if TYPE_CHECKING:
     from hil.replay import ReplayReport
@@ -48,6 +48,14 @@ def quality_rows(record: Record) -> list[tuple[str, str, str, bool | None]]:
     ):
         values = record[name]
         rows.append((what, f"{values[-1]:.0f}" if len(values) else "0", "", None))
+    limits = active_limits(record)
+    if record.layout.limits:
+        count = int(np.any([*limits.values(), np.zeros(len(record), np.bool_)], axis=0).sum())
+        rows.append(("cycles with active limits of the law", str(count), "", None))
+    for name, hit in limits.items():
+        times = record.time[hit]
+        words = f"{int(hit.sum())} cycles, from {times[0]:.4g} s to {times[-1]:.4g} s"
+        rows.append((f"limit active: {name}", words, "", None))
     period = 1e6 / float(record.manifest.get("rate", np.nan))
     shares: list[tuple[str, NDArray[np.float64], float | None]] = [
         ("lateness", record["time"] - record["deadline"], None),

@@ -38,9 +38,7 @@ def make_rig(folder, seconds=20.0, **axis):
 
 
 def layout_of_rig(rig):
-    servo = task_and_servo()[1]
-    names = tuple(axis.name for axis in rig.axes)
-    return Layout(names, servo.nq, servo.nw, servo.pose_size, servo.size)
+    return Layout.of([axis.name for axis in rig.axes], task_and_servo()[1])
 
 
 def numbered(layout, first, count):

@@ -185,11 +185,8 @@ class Bench:
         self.sent, self.loads, self.speeds, self.places = [], [], [], []
         self._watch_bus()
         servo = self.servo
-        names = tuple(axis.name for axis in self.rig.axes)
-        self.ring = Ring.create(
-            Layout(names, servo.nq, servo.nw, servo.pose_size, servo.size),
-            len(self.plan) + 3000,
-        )
+        layout = Layout.of([axis.name for axis in self.rig.axes], servo)
+        self.ring = Ring.create(layout, len(self.plan) + 3000)
         self._closing.callback(self._remove_ring)
         self.channel = self.sender = None
         if mode is Mode.DRIVE:

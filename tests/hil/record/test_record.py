@@ -164,7 +164,8 @@ def test_hdf5_that_cannot_be_written_is_refused(source, tmp_path):
 def test_a_layout_survives_its_dictionary(source):
     layout = source[1]
     fields = layout.to_dict()
-    assert Layout(**{**fields, "axes": tuple(fields["axes"])}) == layout
+    lists = {name: tuple(fields[name]) for name in ("axes", "limits")}
+    assert Layout(**{**fields, **lists}) == layout
 
 
 # -- MCAP files, read by the reader of the format's own library --------------------------------
