@@ -260,22 +260,23 @@ def _nearest(
     """
     metric, rows, low, high = program
     (count, size), nu = rows.shape, servo.nu
-    first, pushed, sound = ca.MX(size, 1), ca.MX(0, 1), ca.MX(1)
+    none = ca.DM.zeros(size)  # dense: C for conversions has warnings
+    first, pushed, sound = ca.MX(none), ca.MX(0, 1), ca.MX(1)
     if count > nu:
         own = [part[nu:, :] for part in (rows, low, high)]
         slack = ca.DM([SLACK] * (count - nu))
         first, pushed, sound = quadratic_program(size, count - nu)(metric, *own, slack)
-    unseen = ca.MX(size - servo.ns, 1)
-    away = ca.vertcat(-servo.approach * x["speeds"] - x["nominal"], unseen) - first
+    rest = -servo.approach * x["speeds"] - x["nominal"]
+    away = ca.vertcat(rest, ca.DM.zeros(size - servo.ns)) - first
     length = ca.sqrt(ca.bilin(metric, away, away))
     usable = ca.logic_and(length >= TINY, length <= LARGEST)
     away, length = (ca.if_else(usable, part, 0) for part in (away / length, length))
     reached = rows @ first
-    both = ca.vertcat(ca.horzcat(rows, rows @ away), ca.DM.eye(size + 1)[size, :])
+    both = ca.vertcat(ca.horzcat(rows, rows @ away), ca.DM([[0.0] * size + [1.0]]))
     ends = ca.vertcat(low - reached, 0), ca.vertcat(high - reached, length)
     slack = ca.DM([0.0] * nu + [SLACK] * (count - nu) + [0.0])
     found, force, solved = quadratic_program(size + 1, count + 1)(
-        ca.diagcat(metric, PRICE), both, *ends, slack
+        ca.vertcat(ca.horzcat(metric, none), ca.horzcat(none.T, PRICE)), both, *ends, slack
     )
     force = ca.vertcat(force[:nu], force[nu:count] + pushed)
     change = first + found[:size] + away * found[size]
