@@ -1,22 +1,26 @@
-"""Limits that a law keeps: of torques, joint positions, speeds and accelerations."""
+"""Limits that a law keeps: of torques, joints and distances."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Len
 
 from concur.control._reading import positive
 from concur.errors import OutputError
-from concur.tables import NUMBER, Expected, Positive, is_number, table_of
+from concur.robot import Capsule, Clearance, Mechanism, Obstacle
+from concur.tables import NUMBER, Expected, InFiles, Positive, is_number, table_of
 
 _BY_NAME = Expected(
     "a table of numbers above zero by name",
     lambda value: isinstance(value, dict) and all(is_number(x) and x > 0 for x in value.values()),
     table_of(NUMBER),
 )
+
+_TABLES = Len(0, 100), Expected("tables, at most 100")
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +49,12 @@ class Constraints:
         with the weight 1, or as the robot as a whole 2 cm off; an angle as much as that angle times
         the robot's size. With large weights other joints make up for a joint at its limit, and
         move faster. Default: 0.1.
+    capsule : sequence, optional
+        Capsules that move with bodies. Default: none.
+    obstacle : sequence, optional
+        Spheres and capsules in the world or on the base from which these capsules keep away, as far
+        as torques allow; they come near no faster than their distance times `approach`. Default:
+        none.
 
     Raises
     ------
@@ -68,6 +78,8 @@ class Constraints:
     accelerations: Annotated[Any, _BY_NAME] = None
     approach: Positive | None = None
     weights: Annotated[Any, _BY_NAME] = None
+    capsule: Annotated[Sequence[Annotated[Any, InFiles(Capsule.of)]], *_TABLES] = ()
+    obstacle: Annotated[Sequence[Obstacle], *_TABLES] = ()
 
     def __post_init__(self) -> None:
         for name in ("joints", "speeds"):
@@ -90,3 +102,38 @@ class Constraints:
                     came=f"{value!r:.40}",
                     cure='Write for example {"elbow": 5.0}.',
                 )
+
+    def clearance(self, robot: Any) -> Clearance | None:
+        """Capsules on a robot and obstacles, if there are any.
+
+        Parameters
+        ----------
+        robot : System
+            The robot; it needs bodies.
+
+        Returns
+        -------
+        Clearance or None
+            The pairs.
+
+        Raises
+        ------
+        UnknownNameError
+            If the robot has no such body.
+        OutputError
+            If names are double or unknown, no pair exists, or the system has no bodies.
+        """
+        if not self.capsule and not self.obstacle:
+            return None
+        if not isinstance(robot, Mechanism):
+            raise OutputError(
+                "constraints, `capsule`",
+                expected="a robot of bodies",
+                came=type(robot).__name__,
+                cure="Omit capsules and obstacles: nothing carries them.",
+            )
+        own = (made(robot) if callable(made) else made for made in self.capsule)
+        found = Clearance(tuple(own), tuple(self.obstacle))
+        for made in found.capsules:
+            robot.index(made.body)
+        return found

@@ -41,6 +41,7 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import LARGEST, Array, Vector, constant, quadratic_program
+from concur.control._constraint_rows import distance_rows
 from concur.control._core import OUTPUTS, LawCore
 from concur.control._law import (
     all_velocities,
@@ -135,6 +136,11 @@ def joint_rows(servo: LawCore, q: Vector, v: Vector) -> list[JointRow]:
         ends = (-motor.speed, motor.speed)
         row.add(f"speed of {motor.name}", *(2 * rate * (end - ratios @ v) for end in ends))
         rows["motor", motor.name] = row
+    if (clearance := limits.clearance(system)) is not None:
+        names, slopes, drifts, lows = distance_rows(servo, clearance, q, v)
+        for k, name in enumerate(names):
+            rows["distance", name] = row = JointRow(slopes[k, :], drifts[k])
+            row.add(name, lows[k], ca.SX(np.inf))
     return list(rows.values())
 
 

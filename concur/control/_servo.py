@@ -169,6 +169,7 @@ class Servo(TrackingLaw):
         ):
             if getattr(given, name) is not None:
                 read_each(f"{where}, `constraints.{name}`", getattr(given, name), known, kind)
+        given.clearance(self.model.system)
         if self.damping_threshold is None:
             object.__setattr__(self, "damping_threshold", ZONE)
 

@@ -1,7 +1,6 @@
 """Proofs that a robot performs a task within its limits, for stated starts and imperfections."""
 
 from concur.proofs._bound import Bound
-from concur.proofs._clearance import Capsule, Clearance, Obstacle
 from concur.proofs._expression import Expression
 from concur.proofs._ground import Ground
 from concur.proofs._passing import largest_factor
@@ -14,6 +13,7 @@ from concur.proofs._sampled import Sampled, SampledBound, sample_statement
 from concur.proofs._statement import Statement
 from concur.proofs._stored import TaskDocument
 from concur.proofs._task import prove_task
+from concur.robot import Capsule, Clearance, Obstacle
 
 __all__ = [
     "LARGEST_PROOF",

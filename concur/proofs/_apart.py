@@ -17,9 +17,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from concur.proofs._clearance import Clearance
 from concur.proofs._models import Floats, Model
 from concur.proofs._wheeled import Robot
+from concur.robot import Clearance
 
 
 class Apart:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from concur.errors import OutputError
-from concur.proofs._clearance import Clearance
 from concur.proofs._expression import Expression, limits_of
 from concur.proofs._ground import Ground
 from concur.proofs._quantity import Quantity
 from concur.proofs._reading import Reading
+from concur.robot import Clearance
 
 
 @dataclass(frozen=True)
@@ -139,15 +139,20 @@ class Statement:
         found |= {("corridor", name): value for name, value in self.corridor.items()}
         for name, (low, high) in self.angles.items():
             found |= {("angle above", name): low, ("angle below", name): high}
-        for part in (self.clearance, self.ground):
-            found |= {} if part is None else part.limits
+        if self.clearance is not None:
+            found |= {("clearance", name): least for name, least in self.clearance.least.items()}
+        if self.ground is not None:
+            found |= self.ground.limits
         return found | limits_of(self.expressions)
 
     @property
     def added(self) -> list[Quantity]:
         """Quantities beyond those of every robot: distances, expressions, then the ground's."""
         return [
-            *(self.clearance.quantities if self.clearance else ()),
+            *(
+                Quantity("clearance", name, "m", -1.0)
+                for name in (self.clearance.least if self.clearance else ())
+            ),
             *(made.quantity for made in self.expressions),
             *(self.ground.quantities if self.ground else ()),
         ]

@@ -10,7 +10,6 @@ import numpy as np
 from concur.control import Servo
 from concur.outputs.references import Reference
 from concur.proofs._bound import Bound, claimed, conditions, tightest
-from concur.proofs._clearance import Capsule, Clearance, Obstacle
 from concur.proofs._expression import Expression
 from concur.proofs._ground import Ground
 from concur.proofs._models import Floats
@@ -25,6 +24,7 @@ from concur.proofs._recheck_floater import case_of_floater, verify_floater
 from concur.proofs._recheck_smooth import Rejection, require
 from concur.proofs._recheck_work import WORK, limited
 from concur.proofs._statement import Statement
+from concur.robot import Capsule, Clearance, Obstacle
 
 
 class TaskDocument:

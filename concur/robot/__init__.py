@@ -9,6 +9,9 @@ from concur.robot._articulated import factors_by_links as factors_by_links
 from concur.robot._articulated import forward_dynamics as forward_dynamics
 from concur.robot._bodies import unknown_name
 from concur.robot._body import Body, helical_plane
+from concur.robot._clearance import Capsule as Capsule
+from concur.robot._clearance import Clearance as Clearance
+from concur.robot._clearance import Obstacle as Obstacle
 from concur.robot._contact import check_contacts as check_contacts
 from concur.robot._contact import comparable_rows as comparable_rows
 from concur.robot._contact import freedom_lengths as freedom_lengths

@@ -5,11 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 import concur as cc
+from concur.proofs import Capsule, Obstacle
 from tests.benchmarks._limited_scenarios import Scenario
 
 
+def limits(scenario: Scenario) -> cc.Constraints:
+    """Those of the joints; capsules of bodies that keep away from the ball, if there is one."""
+    if (ball := scenario.ball) is None:
+        return cc.Constraints()
+    capsules = tuple(Capsule.of(scenario.robot, body) for body in ball.bodies)
+    obstacle = Obstacle("ball", ball.centre, ball.centre, ball.radius, distance=ball.distance)
+    return cc.Constraints(capsule=capsules, obstacle=(obstacle,))
+
+
 class Constrained:
-    """The servo with constraints: limits of torques, positions and speeds from the robot.
+    """The servo with constraints: limits from the robot, distances from the scenario.
 
     Parameters
     ----------
@@ -18,7 +28,7 @@ class Constrained:
     """
 
     def __init__(self, scenario: Scenario) -> None:
-        self.servo = scenario.servo(constraints=cc.Constraints())
+        self.servo = scenario.servo(constraints=limits(scenario))
         self.tick, self.shape = self.servo.compile(), list(scenario.model.shape)
         self.rows: list[np.ndarray] = []
 

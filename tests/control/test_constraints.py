@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import casadi as ca
+import coal
 import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
@@ -15,10 +16,11 @@ from concur.codegen import quadratic_program
 from concur.control import Servo
 from concur.errors import ConcurError, NonFiniteError, OutputError, UnknownNameError
 from concur.outputs import Output, Reference, ReferenceSample, references
-from concur.robot import Mechanism, Motor
+from concur.robot import Capsule, Mechanism, Motor, Obstacle
 from concur.simulation import Integrator, Run
 from tests.control._floating_cases import CHECK_A_MOMENTUM, CHECK_A_Q0
 from tests.oracles import Pinocchio, assert_close
+from tests.proofs.test_clearance import hull
 
 ROVER = cc.robots.rover_arm()
 Q0 = np.array([-0.45, -0.1, 0.1, 0, 0, -0.1, 1.0, -1.6])
@@ -26,6 +28,8 @@ BASE = Output("base", "chassis", "R2", point=(0.25, 0, 0))
 HAND = Output("hand", "forearm", "R3", point=(0, 0.2, 0))
 GAINS: dict[str, Any] = {"stiffness": [4, 9], "damping": [4, 6]}
 FLYER = cc.robots.free_flyer()
+AHEAD = np.array([0, 0, 0, 0, 0, -0.1, 1.0, -1.6])
+FLOATING = np.array([0.0] * 6 + [1.0, 0.5, -1.5, 2.1, 0.2, -0.6, 0.6])
 
 
 def rover(robot: Mechanism = ROVER, limits: Any = 15.0, **options: Any) -> Servo:
@@ -255,6 +259,44 @@ def test_joint_limits_and_speeds_are_kept_in_a_run() -> None:
     assert errors(run).max() < 1e-4
 
 
+BALLS = {
+    "rover": ("rover", "forearm", (0.23, 0.85, 0.2), (0.0, 0.0, -0.5, 0.0, 0.05), AHEAD),
+    "floater": ("floater, place alone", "hand", (1.6, 0.3, 0.32), (0.0, -0.6, 0.0), FLOATING),
+}
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("kind", BALLS)
+def test_a_capsule_keeps_its_distance_from_a_ball(kind: str) -> None:
+    """Distances by coal, with poses of the robot; without the ball the hand goes through it."""
+    name, body, centre, way, start = BALLS[kind]
+    nearest = []
+    for count in (0, 1):
+        bare = LAWS[name]()
+        robot, least = bare.model.robot, 0.01
+        own = Capsule.of(robot, body)
+        ball = Obstacle("ball", centre, centre, 0.08, distance=least)
+        rules = cc.Constraints(capsule=(own,) * count, obstacle=(ball,) * count)
+        servo = LAWS[name](torque_limits=60.0, constraints=rules)
+        goal = references.rest_to_rest(
+            *(np.asarray(bare.output(start)) + k * np.array(way) for k in (0, 1)), 3.0
+        )
+        run = follow(servo, goal, 8.0, start)
+        found = []
+        for q in run.q[::10]:
+            turn, place = (pose := np.asarray(robot.pose(q, body)))[:3, :3], pose[:3, 3]
+            ends = [turn @ np.array(end) + place for end in (own.start, own.end)]
+            shapes = *hull(*ends, own.radius), *hull(np.array(centre), np.array(centre), 0.08)
+            found.append(
+                coal.distance(*shapes, coal.DistanceRequest(), coal.DistanceResult()) - least
+            )
+        nearest.append(min(found))
+        shown = active(run)
+        assert (f"distance of {body} from ball" in shown) == bool(count)
+        assert np.abs(run.error[-1]).max() < 1e-4
+    assert nearest[0] < -0.02 < -1e-6 < nearest[1] < 5e-3
+
+
 @pytest.mark.extended
 @pytest.mark.parametrize("kind", ["rover", "floater"])
 def test_smaller_limits_make_no_joint_faster(kind: str) -> None:
@@ -300,5 +342,13 @@ def test_refusals() -> None:
         rover(constraints=cc.Constraints(weights={"hnad": 1.0}))
     with pytest.raises(UnknownNameError, match="freedom"):
         rover(constraints=cc.Constraints(accelerations={"elbow": 1.0}))
+    own, ball = Capsule.of(ROVER, "forearm"), Obstacle("ball", (1, 1, 1), (1, 1, 1), 0.1)
+    for bad, text in (
+        ({"capsule": (own,)}, "capsules and obstacles"),
+        ({"capsule": (own, own), "obstacle": (ball,)}, "another name"),
+        ({"capsule": (replace(own, body="hnad"),), "obstacle": (ball,)}, "hnad"),
+    ):
+        with pytest.raises(ConcurError, match=text):
+            rover(constraints=cc.Constraints(**bad))  # type: ignore[arg-type]
     with pytest.raises(ConcurError, match="`constraints`"):
         rover(constraints={"joints": True})

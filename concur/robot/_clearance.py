@@ -12,9 +12,8 @@ from annotated_types import Len
 
 from concur.codegen import constant, finite_floats
 from concur.errors import OutputError, shown
-from concur.proofs._models import Floats
-from concur.proofs._quantity import Quantity, require_known
-from concur.robot import Mechanism, segment_distance
+from concur.robot._mechanism import Mechanism
+from concur.robot._shapes import segment_distance
 from concur.tables import INTERNAL, Expected, NotNegative, Text, Vector3, one_of
 
 FRAMES = ("world", "base")
@@ -48,7 +47,7 @@ class Round:
     radius: float
 
     def __post_init__(self) -> None:
-        where = f"{type(self).__name__.lower()} `{self.name}` of a proof"
+        where = f"{type(self).__name__.lower()} `{self.name}`"
         for name in ("start", "end"):
             place = finite_floats(getattr(self, name), f"{where}, `{name}`", (3,))
             object.__setattr__(self, name, tuple(place.tolist()))
@@ -60,7 +59,7 @@ class Round:
         object.__setattr__(self, "radius", radius)
 
     @property
-    def ends(self) -> Floats:
+    def ends(self) -> np.ndarray:
         """Different ends of the segment, (1 or 2, 3)."""
         return np.array([self.start] if self.start == self.end else [self.start, self.end])
 
@@ -222,7 +221,7 @@ class Obstacle(Round):
         super().__post_init__()
         if self.frame not in FRAMES or not 0.0 <= self.distance < np.inf:
             raise OutputError(
-                f"obstacle `{self.name}` of a proof",
+                f"obstacle `{self.name}`",
                 expected=f"`frame` out of {', '.join(FRAMES)} and a `distance` of zero or more, m",
                 came=f"{shown(self.frame)} and {self.distance:g}",
                 cure="Correct it.",
@@ -254,14 +253,20 @@ class Clearance:
         for what in (names, [made.name for made in self.obstacles]):
             if len(set(what)) < len(what) or not what:
                 raise OutputError(
-                    "clearance of a proof",
+                    "clearance",
                     expected="one or more capsules and obstacles, each with another name",
                     came=", ".join(what) or "no names",
                     cure="Add or rename one.",
                 )
         for obstacle in self.obstacles:
-            where = f"obstacle `{obstacle.name}` of a proof, `capsules`"
-            require_known(obstacle.capsules or (), names, where)
+            where = f"obstacle `{obstacle.name}`, `capsules`"
+            for name in set(obstacle.capsules or ()) - set(names):
+                raise OutputError(
+                    where,
+                    expected=f"names out of {', '.join(names)}",
+                    came=name,
+                    cure="Check the spelling.",
+                )
 
     @property
     def pairs(self) -> list[tuple[Capsule, Obstacle]]:
@@ -274,22 +279,15 @@ class Clearance:
         ]
 
     @property
-    def world(self) -> Floats:
+    def world(self) -> np.ndarray:
         """Ends of the obstacles in the world, (k, 3), in the order of the pairs."""
         own = [obstacle.ends for _, obstacle in self.pairs if obstacle.frame == "world"]
         return np.vstack([np.zeros((0, 3)), *own])
 
     @property
-    def quantities(self) -> list[Quantity]:
-        """A distance of each pair."""
-        names = [f"{capsule.name} from {obstacle.name}" for capsule, obstacle in self.pairs]
-        return [Quantity("clearance", name, "m", -1.0) for name in names]
-
-    @property
-    def limits(self) -> dict[tuple[str, str], float]:
-        """Least distance of each pair."""
-        least = [obstacle.distance for _, obstacle in self.pairs]
-        return {made.key: limit for made, limit in zip(self.quantities, least, strict=True)}
+    def least(self) -> dict[str, float]:
+        """Least distance of each pair by its name, m."""
+        return {f"{own.name} from {other.name}": other.distance for own, other in self.pairs}
 
     def seen(self, robot: Any, q: ca.SX) -> ca.SX:
         """Distance of each pair in a configuration; below zero where they overlap.
@@ -304,7 +302,7 @@ class Clearance:
         Returns
         -------
         casadi.SX
-            Values of `quantities`, m.
+            Shape (pairs,), m.
         """
 
         def placed(made: Round, pose: Any) -> tuple[ca.SX, ca.SX]:
