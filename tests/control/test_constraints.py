@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import casadi as ca
@@ -19,6 +20,8 @@ from concur.outputs import Output, Reference, ReferenceSample, references
 from concur.robot import Capsule, Mechanism, Motor, Obstacle
 from concur.simulation import Integrator, Run
 from tests.control._floating_cases import CHECK_A_MOMENTUM, CHECK_A_Q0
+from tests.export._export import COMPILERS, NAME, compile_replay
+from tests.export._export import run as call
 from tests.oracles import Pinocchio, assert_close
 from tests.proofs.test_clearance import hull
 
@@ -267,7 +270,7 @@ BALLS = {
 
 @pytest.mark.extended
 @pytest.mark.parametrize("kind", BALLS)
-def test_a_capsule_keeps_its_distance_from_a_ball(kind: str) -> None:
+def test_a_capsule_keeps_its_distance_from_a_ball(kind: str, tmp_path: Path) -> None:
     """Distances by coal, with poses of the robot; without the ball the hand goes through it."""
     name, body, centre, way, start = BALLS[kind]
     nearest = []
@@ -294,6 +297,10 @@ def test_a_capsule_keeps_its_distance_from_a_ball(kind: str) -> None:
         shown = active(run)
         assert (f"distance of {body} from ball" in shown) == bool(count)
         assert np.abs(run.error[-1]).max() < 1e-4
+    servo.export(tmp_path / "law", name=NAME)
+    compile_replay(tmp_path / "law", COMPILERS[0])
+    done = call("./replay", cwd=tmp_path / "law")
+    assert done.returncode == 0, done.stdout
     assert nearest[0] < -0.02 < -1e-6 < nearest[1] < 5e-3
 
 
