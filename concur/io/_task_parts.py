@@ -278,7 +278,7 @@ def check_reserve(
                 table,
                 "torque_limits",
                 expected=f"less than {most:g}, the limit of `{name}` in the robot",
-                came=show(given),
+                came=f"{ends[np.isfinite(ends)].max():g}",
                 cure="Write torque_limits = true for the limits of the robot; numbers are for a "
                 "law that keeps a reserve.",
             )

@@ -84,7 +84,8 @@ class Motor:
         common motor share its torque as a differential does; two motors with two joints each are a
         coupled wrist. Default: none, with `body`.
     gear : float
-        Gear ratio: turns of the motor per turn of the joint; in rad/m for a joint that slides.
+        Gear ratio: turns of the motor per turn of the joint. Of a joint that slides, rad/m: a screw
+        of the lead p has ``2 pi / p``; with 1 the motor is a linear one.
     rotor : float
         Moment of inertia of rotor and gear about the motor's shaft, kg m^2; for a linear motor its
         mass, kg.
@@ -120,7 +121,8 @@ class Motor:
     torque_constant : float, optional
         Torque per current, N m/A or N/A. Default: unknown.
     encoder : int, optional
-        Counts of the encoder per turn; at a joint that slides, per metre. Default: no encoder.
+        Counts of the encoder per turn; at a joint that slides and at a linear motor, per metre.
+        Default: no encoder.
     encoder_at : str
         Side of the gear on which the encoder is: "motor" or "joint".
     continuous : float, optional
@@ -178,7 +180,24 @@ class Motor:
     wrench: Vector6 | None = None
     point: Vector3 = (0.0, 0.0, 0.0)
     _cures: ClassVar[Mapping[str, str]] = {
-        "ratio": "Write `gear`, or a factor for each joint: { left = 1.0, right = 1.0 }."
+        "ratio": "Write `gear`, or a factor for each joint: { left = 1.0, right = 1.0 }.",
+        **{
+            name: f"Write `{field}`, {unit}."
+            for unit, field, names in (
+                ("kg m^2", "rotor", ("inertia", "rotor_inertia", "armature", "motor_inertia")),
+                ("N m", "torque", ("torque_limit", "max_torque", "effort", "force")),
+                ("rad/s", "speed", ("speed_limit", "max_speed", "velocity", "rpm")),
+                ("rad/s", "no_load_speed", ("max_no_load_speed", "noload_speed")),
+                ("N m s/rad", "viscous", ("damping",)),
+                ("N m", "coulomb", ("friction", "frictionloss", "dry_friction")),
+                ("N m/A", "torque_constant", ("kt", "Kt", "k_t", "motor_constant")),
+                ("a number above 0, at most 1", "efficiency", ("eff", "eta")),
+                ("counts per turn", "encoder", ("counts", "resolution", "encoder_counts", "cpr")),
+                ("N m", "continuous", ("nominal_torque", "rated_torque")),
+                ("s", "thermal_time", ("time_constant", "thermal_time_constant")),
+            )
+            for name in names
+        },
     }
 
     def __post_init__(self) -> None:
@@ -215,7 +234,8 @@ class Motor:
         """Check the numbers, and keep them as floats."""
         kept: dict[str, Any] = {"gear": scalar(self.gear, f"{where}, `gear`")}
         if kept["gear"] == 0.0:
-            raise _refusal(f"{where}, `gear`", "a ratio other than zero", "0")
+            cure = "Write the turns of the motor per turn of the joint."
+            raise _refusal(f"{where}, `gear`", "a ratio other than zero", "0", cure)
         for name in (*_NOT_NEGATIVE, *_POSITIVE, "efficiency"):
             value, above = getattr(self, name), name not in _NOT_NEGATIVE
             if value is None or (name in _POSITIVE and value == math.inf):
@@ -237,11 +257,17 @@ class Motor:
             raise _refusal(f"{where}, `encoder`", "a whole number above zero", shown(counts))
         if (self.thermal_time is None) != (self.continuous == math.inf):
             lacks = "continuous" if self.continuous == math.inf else "thermal_time"
-            raise _refusal(where, "`continuous` and `thermal_time`", f"no `{lacks}`")
+            unit = "N m" if lacks == "continuous" else "s"
+            cure = f"Write `{lacks}`, {unit}, or remove the other one: heat then is no limit."
+            raise _refusal(where, "`continuous` and `thermal_time`", f"no `{lacks}`", cure)
         if self.no_load_speed == math.inf and self.stall_torque is not None:
-            raise _refusal(where, "`no_load_speed` beside `stall_torque`", "no `no_load_speed`")
+            cure = "Write `no_load_speed`, rad/s, or only `torque`, which holds at all speeds."
+            expected = "`no_load_speed` beside `stall_torque`"
+            raise _refusal(where, expected, "no `no_load_speed`", cure)
         if self.no_load_speed != math.inf and self.stall == math.inf:
-            raise _refusal(where, "`torque` or `stall_torque` beside `no_load_speed`", "neither")
+            expected = "`torque` or `stall_torque` beside `no_load_speed`"
+            cure = "Write the torque at rest, `stall_torque`, N m."
+            raise _refusal(where, expected, "neither", cure)
         for name, number in kept.items():
             object.__setattr__(self, name, number)
 
@@ -503,7 +529,5 @@ def ordered_mimics(
     return tuple(ordered)
 
 
-def _refusal(where: str, expected: str, came: str) -> ConcurError:
-    return DescriptionError(
-        where, expected=expected, came=came, cure="See the documentation of the constructor."
-    )
+def _refusal(where: str, expected: str, came: str, cure: str = "Correct the entry.") -> ConcurError:
+    return DescriptionError(where, expected=expected, came=came, cure=cure)

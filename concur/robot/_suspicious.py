@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from concur.robot._lint import suspicious_inertias, suspicious_units
+from concur.robot._lint_motors import suspicious_motors
 from concur.robot._mechanism import Mechanism
 
 SINGULAR = 1e-7
@@ -29,7 +30,7 @@ def suspicious(robot: Mechanism) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        A sentence about each: inertias, lengths and limits, motions without mass.
+        A sentence about each: inertias, lengths and limits, motors, motions without mass.
 
     Examples
     --------
@@ -37,7 +38,7 @@ def suspicious(robot: Mechanism) -> tuple[str, ...]:
     >>> cc.robot.suspicious(cc.robots.rover_arm())
     ()
     """
-    slips = (*suspicious_inertias(robot), *suspicious_units(robot))
+    slips = (*suspicious_inertias(robot), *suspicious_units(robot), *suspicious_motors(robot))
     return (*slips, *_near_singular(robot), *_unchecked_limits(robot), *_beyond_limits(robot))
 
 

@@ -281,8 +281,8 @@ class Tree(BodyTree):
     def control_units(self) -> tuple[str, ...]:
         """Unit of each control, N or N m, (nu,).
 
-        That of a motor on several joints is N if all of them slide, that of a thruster N unless
-        its wrench is a moment.
+        That of a motor is N if it is linear, with a gear of 1 and joints that slide, that of a
+        thruster N unless its wrench is a moment.
         """
         each = self.effort_units
         units = [each[i] for i in self.actuated_freedoms]
@@ -291,7 +291,8 @@ class Tree(BodyTree):
             if not motor.ratios:
                 forces = any(motor.at_origin[:3])
             else:
-                forces = all(of_joint[name] == "N" for name in motor.ratios)
+                forces = abs(motor.gear) == 1.0
+                forces &= all(of_joint[name] == "N" for name in motor.ratios)
             units.append("N" if forces else "N m")
         return tuple(units)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import textwrap
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -99,25 +100,63 @@ def robot_sections(robot: Mechanism) -> list[Section]:
         rows = ", ".join(this.constraint_names)
         text = f"rolling constraints ({len(this.constraint_names)}): {rows}"
         found += [Section(head=head, rows=wheels), Section(text=text)]
+    if this.supports:
+        places = (f"{name} {_vector(point)} m" for name, point in this.supports.items())
+        found.append(Section(text=f"supports: {', '.join(places)}"))
     for title, lines in (("motors", _motors(this)), ("joints that follow", _mimics(this))):
         if lines:
             found.append(Section(text="\n  ".join([f"{title}:", *lines])))
     return found
 
 
+# Fields of a motor that are listed: words, name, unit and field of the side of the gear.
+_OF_MOTORS = (
+    ("rotor", "rotor", "{inertia}", ""),
+    ("up to", "torque", "{force}", ""),
+    ("up to", "speed", "{length}/s", ""),
+    ("stall torque", "stall_torque", "{force}", ""),
+    ("no-load speed", "no_load_speed", "{length}/s", ""),
+    ("viscous friction", "viscous", "{force} s/{length}", "friction_at"),
+    ("Coulomb friction", "coulomb", "{force}", "friction_at"),
+    ("breakaway excess", "stribeck", "{force}", "friction_at"),
+    ("efficiency", "efficiency", "", ""),
+    ("torque constant", "torque_constant", "{force}/A", ""),
+    ("encoder", "encoder", "counts per {turn}", "encoder_at"),
+    ("continuous", "continuous", "{force}", ""),
+    ("thermal time", "thermal_time", "s", ""),
+)
+
+_UNITS = {
+    "N m": {"force": "N m", "length": "rad", "inertia": "kg m^2", "turn": "turn"},
+    "N": {"force": "N", "length": "m", "inertia": "kg", "turn": "m"},
+}
+
+
 def _motors(robot: Any) -> list[str]:
-    """One line for each motor: its gear ratios, or its wrench, and its limit."""
+    """One line for each motor: its gear ratios, or its wrench, and all that it states."""
     lines = []
     controls = zip(robot.control_names, robot.control_units, robot.control_limits, strict=True)
     limits = {name: (limit, unit) for name, unit, limit in controls}
+    efforts = dict(zip(robot.freedom_names, robot.effort_units, strict=True))
     for motor in robot.motors:
+        limit, force = limits[motor.name]
+        sides = {"motor": force, "joint": force}
         if not motor.ratios:
             text = f"wrench {_vector(motor.wrench)} at {_vector(motor.point)} m of {motor.body}"
         else:
-            text = ", ".join(f"{_number(ratio)} {name}" for name, ratio in motor.ratios.items())
-        limit, unit = limits[motor.name]
-        most = f", up to {_number(limit)} {unit}" if np.isfinite(limit) else ""
-        lines.append(f"{motor.name}: {text}{most}")
+            sides["joint"] = efforts[next(iter(motor.ratios))]
+            of_gear = " rad/m" if sides["joint"] != force else ""
+            text = ", ".join(f"{_number(x)}{of_gear} {name}" for name, x in motor.ratios.items())
+        stated = {field.name: getattr(motor, field.name) for field in fields(motor)
+                  if getattr(motor, field.name) not in (field.default, None)}  # fmt: skip
+        stated |= {"torque": limit} if np.isfinite(limit) else {}
+        for words, name, unit, at in _OF_MOTORS:
+            if name in stated:
+                side = getattr(motor, at) if at else "motor"
+                shown = unit.format(**_UNITS[sides[side]])
+                text += f", {words} {_number(stated[name])} {shown}".rstrip()
+                text += " at the joint" if side == "joint" else ""
+        lines.append(f"{motor.name}: {text}")
     return lines
 
 

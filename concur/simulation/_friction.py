@@ -18,7 +18,8 @@ import numpy as np
 
 from concur.codegen import Array, Vector, as_floats
 from concur.errors import SimulationError, UnknownNameError, shown
-from concur.robot import scalar, solve_positive_definite
+from concur.robot import Mechanism, scalar, solve_positive_definite
+from concur.system import System
 
 STRIBECK_SPEED = 0.1
 """Speed at which friction in excess of Coulomb friction has fallen to 1/e, rad/s or m/s."""
@@ -129,7 +130,7 @@ class Friction:
         """
         where, names = f"friction of `{robot.name}`", robot.control_names
         one, two, three = (
-            by_name(f"{where}, `{what}`", "controls", names, given)
+            by_name(f"{where}, `{what}`", "controls", names, given, robot=robot)
             for what, given in (
                 ("viscous", viscous),
                 ("coulomb", coulomb),
@@ -271,16 +272,28 @@ def stopping_impulses(mobility: Array, speed: Array, share: Array, impulse: Arra
 
 
 def by_name(
-    where: str, what: str, names: tuple[str, ...], given: Any, other: float = 0.0
+    where: str,
+    what: str,
+    names: tuple[str, ...],
+    given: Any,
+    other: float = 0.0,
+    robot: System | None = None,
 ) -> tuple[float, ...]:
-    """Numbers in the order of names: from one for all, or a table that may lack some (`other`)."""
+    """Numbers in the order of names: from one for all, or a table that may lack some (`other`).
+
+    The error for a joint of the robot names the motors that move it.
+    """
     table = given if isinstance(given, Mapping) else dict.fromkeys(names, given)
+    motors = robot.motors if isinstance(robot, Mechanism) else ()
     for name in table:
         if name not in names:
+            movers = [f"`{motor.name}`" for motor in motors if name in motor.ratios]
             raise UnknownNameError(
                 where,
                 expected=f"{what} out of {', '.join(names)}",
                 came=shown(name),
-                cure="Check the spelling.",
+                cure=f"Its control is the motor {', '.join(movers)}: write this name."
+                if movers
+                else "Check the spelling.",
             )
     return tuple(table.get(name, other) for name in names)

@@ -294,7 +294,7 @@ class Imperfections:
                 cure = "Check the spelling."
                 raise UnknownNameError(place, expected=expected, came=shown(kind), cure=cure)
             what, ideal = KINDS[kind].of, KINDS[kind].ideal
-            found[kind] = by_name(place, f"{what}s", owners(robot, what), given, ideal)
+            found[kind] = by_name(place, f"{what}s", owners(robot, what), given, ideal, robot)
         made = cls(**found)
         for entry in made.wrenches:
             as_tree(robot, f"{where}, wrench `{entry.name}`").index(entry.body)

@@ -59,18 +59,25 @@ def _steps(robot: Mechanism, motor: Motor) -> dict[str, float]:
         return {}
     if motor.encoder_at == "motor":
         alone = motor.ratios if len(motor.ratios) == 1 else ()
-        return dict.fromkeys(alone, 2.0 * math.pi / motor.encoder / motor.reduction)
+        return dict.fromkeys(alone, _turn(robot, motor) / motor.encoder / motor.reduction)
     units = dict(zip(robot.freedom_names, robot.effort_units, strict=True))
     turns = {name: 1.0 if units[name] == "N" else 2.0 * math.pi for name in motor.ratios}
     return {name: turn / motor.encoder for name, turn in turns.items()}
 
 
+def _turn(robot: Mechanism, motor: Motor) -> float:
+    """Unit of the counts of the encoder on a motor: a turn, rad, or a metre of a linear one."""
+    unit = robot.control_units[robot.control_names.index(motor.name)]
+    return 1.0 if unit == "N" else 2.0 * math.pi
+
+
 def shared_encoders(robot: System) -> list[tuple[Mapping[str, float], float]]:
     """Encoders on motors with several joints: ratios of the joints, and step of the motor, rad."""
-    motors = robot.motors if isinstance(robot, Mechanism) else ()
+    if not isinstance(robot, Mechanism):
+        return []
     return [
-        (motor.ratios, 2.0 * math.pi / motor.encoder)
-        for motor in motors
+        (motor.ratios, _turn(robot, motor) / motor.encoder)
+        for motor in robot.motors
         if motor.encoder is not None and motor.encoder_at == "motor" and len(motor.ratios) > 1
     ]
 

@@ -287,3 +287,78 @@ def test_points_far_outside_the_robot() -> None:
     far, mm = suspicious_points(robot, points)
     assert far.startswith("output `far`: point 2.11 m")
     assert "on a robot of 0.7 m: mm instead of m?" in mm
+
+
+SOUND_MOTOR = {
+    "gear": 50.0, "rotor": 1e-5, "torque": 0.4, "speed": 600.0, "no_load_speed": 700.0,
+    "stall_torque": 0.9, "viscous": 1e-6, "coulomb": 0.005, "efficiency": 0.8,
+    "torque_constant": 0.035, "encoder": 4096, "continuous": 0.1, "thermal_time": 20.0,
+}  # fmt: skip
+
+
+def motored(**numbers):
+    """A link of 2 kg whose weight acts at 0.1 m, with one motor."""
+    foot = cc.Body("foot", cc.joints.Fixed(), inertia=cc.Inertia.box(10.0, (0.4, 0.4, 0.4)))
+    lift = cc.joints.Revolute((0, -1, 0))
+    arm = cc.Body("arm", lift, "foot", cc.Pose((0, 0, 0.5)), SOUND, limits=[(0.0, 1.0)])
+    motor = cc.Motor("lift", "arm", **SOUND_MOTOR | numbers)
+    return cc.Mechanism("arm", [foot, arm], gravity=(0, 0, -9.81), motors=[motor], actuated=[])
+
+
+@pytest.mark.parametrize(
+    ("numbers", "words"),
+    [
+        ({}, ""),
+        ({"gear": 1.0, "torque": 2.5, "stall_torque": 3.0}, ""),
+        ({"gear": 0.9, "torque": 2.5, "stall_torque": 3.0}, "gear 0.9, slower than its joint"),
+        ({"rotor": 3.5e-3}, ""),  # 12 kg and 0.5 m: 9 kg m^2, by the square of the gear
+        ({"rotor": 3.7e-3}, "g cm^2 or kg cm^2 instead of kg m^2"),
+        ({"speed": 2000.0}, ""),
+        ({"speed": 2001.0}, "`speed` 2001 rad/s: turns per minute"),
+        ({"no_load_speed": 6700.0}, "6700 per minute are 701.6 rad/s"),
+        ({"torque_constant": 2.1}, ""),
+        ({"torque_constant": 35.0}, "needs 2.45e+04 V: mN m/A instead of N m/A?"),
+        ({"torque": 400.0, "stall_torque": 900.0}, "1.143e+04 A: mN m instead of N m?"),
+        ({"torque": 0.9}, ""),
+        ({"torque": 0.91}, "above its stall torque of 0.9 N m"),
+        ({"encoder": 14}, ""),  # 0.009 rad at the joint
+        ({"encoder": 12}, "12 bits are 4096 counts"),
+        ({"continuous": 0.4}, ""),
+        ({"continuous": 0.41}, "its heat is no limit"),
+        ({"coulomb": 0.31}, ""),  # below 80 % of 0.4 N m
+        ({"coulomb": 0.33}, 'friction_at = "joint" instead?'),
+        ({"coulomb": 0.33, "friction_at": "joint"}, ""),
+        ({"viscous": 6e-4}, ""),
+        ({"viscous": 7e-4}, "at its largest speed"),
+        ({"torque": 0.04, "continuous": 0.03}, ""),  # 2 kg, 0.1 m, gear 50: 0.0392 N m
+        ({"torque": 0.039, "continuous": 0.03}, "needs 0.0392 N m, its largest torque is 0.039"),
+    ],
+)  # fmt: skip
+def test_numbers_of_motors_in_another_unit_are_named(numbers, words):
+    found = cc.robot.suspicious(motored(**numbers))
+    assert (len(found), all(words in text for text in found)) == (bool(words), True), found
+
+
+def test_check_lists_all_that_motors_and_supports_state():
+    text = " ".join(motored(friction_at="joint", stribeck=0.1).summary().split())
+    assert (
+        "lift: 50 arm, rotor 1e-05 kg m^2, up to 0.4 N m, up to 600 rad/s, stall torque 0.9 N m, "
+        "no-load speed 700 rad/s, viscous friction 1e-06 N m s/rad at the joint, Coulomb friction "
+        "0.005 N m at the joint, breakaway excess 0.1 N m at the joint, efficiency 0.8, torque "
+        "constant 0.035 N m/A, encoder 4096 counts per turn, continuous 0.1 N m, thermal time 20 s"
+    ) in text
+    cart = replace(cc.robots.rover_arm(), supports={"caster": (0.4, 0.0, 0.0)})
+    assert "supports: caster (0.4, 0, 0) m" in cart.summary()
+
+
+@pytest.mark.parametrize(
+    ("gear", "unit", "step"),
+    [(1.0, "N", 1e-3), (-1.0, "N", 1e-3), (628.0, "N m", 2.0 * math.pi / 1000.0 / 628.0)],
+)
+def test_a_motor_of_a_slide_is_linear_if_its_gear_is_one(gear, unit, step):
+    slide = cc.Body("slide", cc.joints.Prismatic((1, 0, 0)), inertia=SOUND)
+    motor = cc.Motor("drive", "slide", gear=gear, encoder=1000)
+    robot = cc.Mechanism("slide", [slide], motors=[motor], actuated=[])
+    assert robot.control_units == (unit,)
+    made = cc.simulation.Imperfections.of(robot)
+    np.testing.assert_allclose(made.values("resolution", robot), [step])
