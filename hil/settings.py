@@ -483,7 +483,7 @@ class EmulatorSettings:
     Parameters
     ----------
     latency : float, optional
-        Delay of every frame, s. Example: `0.0005`.
+        Delay of every frame, s. Default: a quarter of the receive window. Example: `0.0005`.
     jitter : float, optional
         Largest random addition to the latency, s: one for the frames that the host sends at
         one instant, one for each frame of a drive; frames of a sender keep their order.
@@ -517,7 +517,7 @@ class EmulatorSettings:
         Example: `47140`.
     """
 
-    latency: Delay = 1e-3
+    latency: Delay | None = None
     jitter: Delay = 0.0
     loss: Share = 0.0
     dt: Step = 1e-3

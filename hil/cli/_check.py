@@ -14,10 +14,12 @@ from rich.table import Table
 
 from hil._certificate import TorqueBound, load_bound
 from hil._proof import Refusal, RigProof, load_proof
-from hil.bus import open_bus
+from hil.bus import Bus, open_bus
 from hil.clock import MonotonicClock, SteppedClock
-from hil.drives import AxisCheck, Finding, make_drives
+from hil.controller import rehearse
+from hil.drives import AxisCheck, Drive, Finding, make_drives
 from hil.emulator import World
+from hil.errors import RigError
 from hil.rig import load_rig
 from hil.rig.busload import BusLoad, bus_load
 from hil.session import mocked
@@ -29,6 +31,9 @@ MARKS = {
     Finding.WRONG: "[bold red]wrong[/]",
     Finding.UNKNOWN: "[yellow]unknown[/]",
 }
+
+BAD = (Finding.MISSING, Finding.WRONG)
+"""Findings with which a rig may not be armed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +49,7 @@ class CheckResult:
     @property
     def passed(self) -> bool:
         """Whether bus load and proof permit to arm, and every drive matches the rig file."""
-        bad = (Finding.MISSING, Finding.WRONG)
-        sound = self.load.fits and not any(check.finding in bad for check in self.checks)
+        sound = self.load.fits and not any(check.finding in BAD for check in self.checks)
         return sound and not self.refusals
 
     @property
@@ -164,7 +168,7 @@ def limits_table(rig: Rig, bound: TorqueBound | None) -> Table:
 
 
 def check_rig(path: Path, mock: bool) -> CheckResult:
-    """Query every drive of a rig."""
+    """Query every drive of a rig; `mock`: then prepare the emulated drives as for a run."""
     rig = load_rig(path)
     clock = SteppedClock() if mock else MonotonicClock()
     checks: list[AxisCheck] = []
@@ -176,5 +180,21 @@ def check_rig(path: Path, mock: bool) -> CheckResult:
         bus = stack.enter_context(open_bus(rig.bus, clock))
         for drive in drives:
             checks += drive.inspect(bus)
+        if mock and not any(check.finding in BAD for check in checks):
+            checks += _rehearsed(rig, drives, bus, checks)
     proof = load_proof(rig)
     return CheckResult(rig, bus_load(rig, drives), tuple(checks), load_bound(rig), proof)
+
+
+def _rehearsed(
+    rig: Rig, drives: Sequence[Drive], bus: Bus, known: Sequence[AxisCheck]
+) -> list[AxisCheck]:
+    """Rows of the preparation of emulated drives that queries do not have, or its error."""
+    try:
+        found = rehearse(rig, drives, bus)
+    except RigError as error:
+        name = next((axis.name for axis in rig.axes if f"`{axis.name}`" in error.where), "*")
+        what = error.where.partition(f"axis `{name}`, ")[2] or error.where
+        return [AxisCheck(name, what, Finding.WRONG, error.expected, error.came, error.cure)]
+    listed = {(check.axis, check.what) for check in known}
+    return [check for check in found if (check.axis, check.what) not in listed]

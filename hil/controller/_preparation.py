@@ -95,6 +95,15 @@ def check_round_trips(rig: Rig, exchange: Exchange) -> list[AxisCheck]:
     return found
 
 
+def rehearse(rig: Rig, drives: Sequence[Drive], bus: Bus) -> list[AxisCheck]:
+    """Prepare emulated drives as before a run, measure their round trips, and release them."""
+    try:
+        checks = prepare_drives(drives, bus, resets=False)
+        return checks + check_round_trips(rig, Exchange(rig, drives, bus, talks=True))
+    finally:
+        release_drives(rig, drives, bus)
+
+
 def release_drives(rig: Rig, drives: Sequence[Drive], bus: Bus) -> list[str]:
     """Send cycles without torque, then release each drive, also after errors.
 

@@ -171,12 +171,14 @@ class World:
         self.rig = rig
         self.clock = clock
         emulator = rig.emulator
-        self._latency = Latency(emulator.latency, emulator.jitter)
+        own = emulator.latency
+        latency = 0.25 * rig.loop.receive_window if own is None else own
+        self._latency = Latency(latency, emulator.jitter)
         # Number of messages and arrival of the last one: of the host, then of each drive.
         self._messages = [(0, -math.inf)] * (1 + len(rig.axes))
         self.plant = RobotPlant(rig, q0, held)
-        own = settings or {}
-        self.drives = tuple(emulated_drive(axis, own.get(axis.name)) for axis in rig.axes)
+        changed = settings or {}
+        self.drives = tuple(emulated_drive(axis, changed.get(axis.name)) for axis in rig.axes)
         scheduled = scheduled_faults(rig, faults)
         self._faults = [
             Faults(axis.name, scheduled, emulator.seed, emulator.loss) for axis in rig.axes

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 import hil
 from hil.bus import open_bus
 from hil.cli import main
+from hil.cli._check import check_rig
 from hil.clock import MonotonicClock, SteppedClock
 from hil.drives import Finding, Wanted, _drive, make_drives
 from hil.drives.feedback import Feedback
@@ -287,3 +288,41 @@ def test_examples_of_docstrings(module, tmp_path, monkeypatch):
     done = doctest.testmod(module, extraglobs=names)
     assert done.attempted
     assert not done.failed
+
+
+def as_printed(folder, field="", text=""):
+    """The rig file of the manual beside the task of the example, with a changed line."""
+    page = (ROOT / "docs/rig_files.md").read_text(encoding="utf-8")
+    (printed,) = re.findall(r"^```toml\n(name = .*?)^```", page, re.DOTALL | re.MULTILINE)
+    task = (RIG.parent / "task.toml").as_posix()
+    path = folder / "rig.toml"
+    printed = printed.replace('"task.toml"', f'"{task}"').replace(field, text, bool(field))
+    path.write_text(printed, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "what"),
+    [
+        ("", "", ""),
+        ("rate = 250.0", "rate = 250.0\n[emulator]\nlatency = 0.6e-3", ""),
+        ("rate = 250.0", "rate = 250.0\n[emulator]\nlatency = 0.8e-3", "round trip"),
+        ("rated_torque = 4.0", "rated_torque = 4.0\nwatchdog_torque = 0.007", "watchdog test"),
+    ],
+    ids=["as printed", "within the window", "beyond the window", "load too small"],
+)
+def test_check_and_drive_agree_on_the_rig_file_of_the_manual(tmp_path, field, text, what):
+    """A mock run is refused where the check finds a fault, and nowhere else."""
+    path = as_printed(tmp_path, field, text)
+    checked = check_rig(path, mock=True)
+    options = hil.SessionOptions(hil.Mode.MOCK, duration=0.1, folder=tmp_path / "record")
+    if not what:
+        assert checked.passed
+        assert {check.finding for check in checked.checks} == {Finding.FOUND}
+        assert hil.run_session(checked.rig, options).outcome.done
+        return
+    assert not checked.passed
+    assert what in checked.checks[-1].what
+    with pytest.raises(hil.errors.RigError, match=what) as caught:
+        hil.run_session(checked.rig, options)
+    assert caught.value.came == checked.checks[-1].came
