@@ -96,7 +96,27 @@ def check_round_trips(rig: Rig, exchange: Exchange) -> list[AxisCheck]:
 
 
 def rehearse(rig: Rig, drives: Sequence[Drive], bus: Bus) -> list[AxisCheck]:
-    """Prepare emulated drives as before a run, measure their round trips, and release them."""
+    """Prepare emulated drives as before a run, measure their round trips, and release them.
+
+    Parameters
+    ----------
+    rig : Rig
+        The rig.
+    drives : sequence of Drive
+        One drive for each axis.
+    bus : Bus
+        The open bus.
+
+    Returns
+    -------
+    list of AxisCheck
+        Checks of the drives.
+
+    Raises
+    ------
+    ArmError, DriveError, UnitError
+        If the rig may not be armed.
+    """
     try:
         checks = prepare_drives(drives, bus, resets=False)
         return checks + check_round_trips(rig, Exchange(rig, drives, bus, talks=True))
