@@ -99,6 +99,8 @@ def axis_of(table: AxisTable, task: Task, transmission: Transmission, path: str)
         if motor.encoder_at == "joint":
             units = {robot.effort_units[v] for v in np.array(transmission.v)[row > 0.0]}
             turned = motor.reduction / (math.tau if units == {"N"} else 1.0)
+        elif robot.control_units[index] == "N":  # a linear motor, whose counts are per metre
+            turned = 1.0 / math.tau
         if table.drive == "mit":  # its numbers may be those of the output of its gearbox
             found["gear"] = 1.0 / turned
         elif motor.encoder is not None:
