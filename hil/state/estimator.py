@@ -23,6 +23,7 @@ from hil._concur import DRIFT, Evaluator, TrackingLaw
 from hil.drives.feedback import Feedback
 from hil.settings import PoseSettings, Rig
 from hil.state._differentiation import Differentiator, velocity_delay
+from hil.state._differentiation import encoder_step as encoder_step
 from hil.state._reconstruction import find_places, make_graphs
 from hil.state.pose_source import PoseMeasurement
 
