@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from enum import Enum
@@ -210,7 +211,36 @@ class Result(Protocol):
         """
 
 
-class JsonResult:
+class _InJson:
+    """Members of results whose file is JSON with verdict and rows."""
+
+    kind: Any
+    name: Any
+    status: Any
+    rows: Any
+
+    @property
+    def figures(self) -> Figures:
+        """Figures by name; a call draws one. Empty by default."""
+        return {}
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write verdict and rows as JSON.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write; an existing one is replaced.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
+        return save_result(self, path, self.kind, self.name)
+
+
+class JsonResult(_InJson, ABC):
     """Base of results whose file is JSON with verdict and rows; `load_result` opens it.
 
     Attributes
@@ -243,38 +273,18 @@ class JsonResult:
         return ""
 
     @property
+    @abstractmethod
     def rows(self) -> tuple[Row, ...]:
         """Quantities with their limits."""
-        raise NotImplementedError
 
     @property
     def status(self) -> str:
         """Verdict: "passed" if all limits of `rows` are kept, else "failed"."""
         return verdict(self.rows)
 
-    @property
-    def figures(self) -> Figures:
-        """Figures by name; a call draws one. Empty by default."""
-        return {}
-
-    def save(self, path: str | PathLike[str]) -> Path:
-        """Write verdict and rows as JSON.
-
-        Parameters
-        ----------
-        path : str or path-like
-            File to write; an existing one is replaced.
-
-        Returns
-        -------
-        pathlib.Path
-            The file.
-        """
-        return save_result(self, path, self.kind, self.name)
-
 
 @dataclass(frozen=True)
-class StoredResult:
+class StoredResult(_InJson):
     """A result as its file states it: verdict and rows, without what they were computed from.
 
     Parameters
@@ -299,26 +309,6 @@ class StoredResult:
     name: str
     status: str | Enum
     rows: tuple[Row, ...]
-
-    @property
-    def figures(self) -> Figures:
-        """Empty: there is nothing to draw from."""
-        return {}
-
-    def save(self, path: str | PathLike[str]) -> Path:
-        """Write the result as JSON.
-
-        Parameters
-        ----------
-        path : str or path-like
-            File to write; an existing one is replaced.
-
-        Returns
-        -------
-        pathlib.Path
-            The file.
-        """
-        return save_result(self, path, self.kind, self.name)
 
 
 def answer(

@@ -15,6 +15,7 @@ from ._laws import LawInWorlds as LawInWorlds
 from ._laws import compare_laws as compare_laws
 from ._report import CampaignReport as CampaignReport
 from ._result import CampaignResult as CampaignResult
+from ._result import is_share as is_share
 from ._sampled import CurveBound as CurveBound
 from ._sampled import SampledCurves as SampledCurves
 from ._search import WorstFound as WorstFound

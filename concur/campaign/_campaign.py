@@ -18,7 +18,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from concur._version import __version__
-from concur.campaign._result import LIMITED, CampaignResult, Method
+from concur.campaign._result import LIMITED, CampaignResult, Method, is_share
 from concur.codegen import Batch, Demand, Rollout
 from concur.errors import DescriptionError
 from concur.io import Task, WorldInputs, WorldLoop
@@ -396,7 +396,7 @@ class Campaign:
         for name, part in zip(self._extremes, parts[own : own + extremes], strict=True):
             largest = np.max(part * signs[: part.shape[1]], axis=1)
             ticked = np.minimum(rolled.stopped + 1, loop.ticks)  # with that at which it stopped
-            columns.append(largest / ticked if name.split(":")[0] in LIMITED else largest)
+            columns.append(largest / ticked if is_share(name) else largest)
         return np.column_stack([*columns, causes, until * loop.times[2]])
 
     def _valid_until(

@@ -32,6 +32,22 @@ LIMITED = ("limited", "limit")
 """Kinds of signals of a law's limits, of any and of each; their extreme is a share of time."""
 
 
+def is_share(signal: str) -> bool:
+    """Whether the extreme of a signal is the share of the time in which a limit was active.
+
+    Parameters
+    ----------
+    signal : str
+        Name of the signal.
+
+    Returns
+    -------
+    bool
+        True for "limited" and for each "limit:NAME".
+    """
+    return signal.partition(":")[0] in LIMITED
+
+
 class Answer:
     """An answer of a campaign: a dataclass."""
 
@@ -248,8 +264,8 @@ class CampaignResult:
         """
         found = []
         for (name, _), own in zip(self.signals, self.extremes.T, strict=True):
-            kind, _, limit = name.partition(":")
-            if kind not in LIMITED or not len(self) or (limit and not (own > 0.0).any()):
+            limit = name.partition(":")[2]
+            if not is_share(name) or not len(self) or (limit and not (own > 0.0).any()):
                 continue
             label = f"limit active: {limit}" if limit else "share of the time with active limits"
             count, most = int(np.sum(own > 0.0)), int(np.nan_to_num(own).argmax())

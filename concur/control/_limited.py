@@ -8,7 +8,7 @@ and the rows ``a sdot + b`` of accelerations of joints, the law solves two progr
 
 and the second those of the torques too, by slowing down towards rest,
 
-    minimise |sdot - sdot1 - k (rest - sdot1)|_W^2 + price k^2 |rest - sdot1|_W^2 + |t|^2 / slack
+    minimise |sdot - sdot1 - k (rest - sdot1)|_W^2 + k^2 |rest - sdot1|_W^2 + |t|^2 / slack
     with     0 <= k <= 1,     lower <= G sdot + g <= upper,     low <= a sdot + b + t <= high,
 
 where ``rest = -approach s`` brings the shape to rest, D are the scales of the decoupling margin
@@ -16,11 +16,13 @@ with the weights of the outputs, and M is the reduced mass matrix. The answer is
 keeps all limits, and it changes continuously where a limit becomes active. The slacks t are
 eliminated. Torques can always be kept, and so each program has a solution.
 
-Slowing down costs little, and takes all joints alike: where a motor lacks torque the robot stays
-near the path on which the servo would take it, and comes later. Without it the projection lets the
-one joint fall behind, the robot leaves the path, and other joints become faster. With k = 1 all
-joints come to rest, so that limits take no damping away. A limit of a joint does not slow down the
-others, which may move on where a joint stands at its limit.
+Slowing down takes all joints alike and counts as a change of the same size in any direction: where
+a motor lacks torque the robot stays near the path on which the servo would take it, and comes
+later. Without it the projection lets the one joint fall behind, the robot leaves the path, and
+other joints become faster. Were it much cheaper, joints with torque to spare would wait for one
+that cannot bear its weight, and the arm would sink. With k = 1 all joints come to rest, so that
+limits take no damping away. A limit of a joint does not slow down the others, which may move on
+where a joint stands at its limit.
 
 Rows of a coordinate q in [q_low, q_high] and a speed within w are exponential barriers, with the
 rate alpha of `approach`:
@@ -60,11 +62,8 @@ SLACK = 1e-6
 WEIGHT = 0.1
 """Weight of an output by default."""
 
-UNSEEN = 1e-8
+UNSEEN = 1e-9
 """Price of controls that make no force on the shape, against accelerations of the same effort."""
-
-PRICE = 1e-2
-"""Price of slowing all joints down alike, against as large a change in another direction."""
 
 TINY = 1e-30
 """Keeps divisors from zero."""
@@ -282,7 +281,7 @@ def _nearest(
     ends = ca.vertcat(low - reached, 0), ca.vertcat(high - reached, length)
     slack = ca.DM([0.0] * nu + [SLACK] * (count - nu) + [0.0])
     found, force, solved = quadratic_program(size + 1, count + 1)(
-        ca.vertcat(ca.horzcat(metric, none), ca.horzcat(none.T, PRICE)), both, *ends, slack
+        ca.vertcat(ca.horzcat(metric, none), ca.horzcat(none.T, 1.0)), both, *ends, slack
     )
     force = ca.vertcat(force[:nu], force[nu:count] + pushed)
     change = first + found[:size] + away * found[size]

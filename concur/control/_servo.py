@@ -58,8 +58,8 @@ class Servo(TrackingLaw):
     torque_limits : bool, float, sequence or mapping, optional
         Limits of the controls, N and N m: a number, one per control, or pairs of lower and
         upper limit; also by name of the control; True: those of the robot's motors and joints.
-        Where they are active the law takes the nearest shape acceleration within them. Default:
-        none; with `constraints` those of the robot.
+        Where they do not suffice the law slows all joints down together. Default: none; with
+        `constraints` those of the robot.
     use_measured_velocity : bool
         Whether the law takes all measured velocities of the robot v, shape (nv,), in place of
         the shape velocities s: the momentum then is the one measured, not the model's.
@@ -85,7 +85,7 @@ class Servo(TrackingLaw):
         the robot's size, or 100 rad.
     constraints : Constraints, optional
         Limits that the law keeps beside those of its torques: positions, speeds and accelerations
-        of the joints. Default: none.
+        of the joints, and distances from obstacles. Default: none.
 
     Raises
     ------

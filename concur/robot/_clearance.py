@@ -260,13 +260,14 @@ class Clearance:
                 )
         for obstacle in self.obstacles:
             where = f"obstacle `{obstacle.name}`, `capsules`"
-            for name in set(obstacle.capsules or ()) - set(names):
-                raise OutputError(
-                    where,
-                    expected=f"names out of {', '.join(names)}",
-                    came=name,
-                    cure="Check the spelling.",
-                )
+            for name in obstacle.capsules or ():
+                if name not in names:
+                    raise OutputError(
+                        where,
+                        expected=f"names out of {', '.join(names)}",
+                        came=name,
+                        cure="Check the spelling.",
+                    )
 
     @property
     def pairs(self) -> list[tuple[Capsule, Obstacle]]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from matplotlib.figure import Figure
 
+from concur.campaign import is_share
 from concur.rounding import percent, percent_range
 from concur.show.charts import Curve, Panel, chart, tiles
 from concur.show.page import Marked, Section, write_page
@@ -135,7 +136,7 @@ def extremes_figure(result: Any, curves: Sequence[Any] = ()) -> Figure:
             proved.append(value := float(np.max(bound.values)))
             title += f"\n{np.sum(own > value)} above {value:.4g} {unit},\n{bound.name}"
         label = f"extreme [{unit or '1'}]"
-        if name.split(":")[0] in ("limited", "limit"):
+        if is_share(name):
             if not (own > 0.0).any():
                 continue
             label = "share of the time [1]"

@@ -31,6 +31,25 @@ def states(name, count=5):
         yield q, s, v, scenario.reference(rng.uniform(0.0, scenario.duration))
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "rover-fast",
+        *(
+            pytest.param(name, marks=pytest.mark.extended)
+            for name in scenarios()
+            if name not in ("rover-fast", "rover-heavy", "arm-heavy", "rover-slip")
+        ),
+    ],
+)
+def test_constrained_servo_ends_at_its_goal(name):
+    """In all scenarios whose goal can be held; the other ones have weights that are too large."""
+    found = passage(scenarios()[name], "constrained", Constrained(scenarios()[name]))
+    assert not found.ended
+    assert found.errors[-1].max() < 1e-3
+    assert found.errors.max() > 1e-3
+
+
 @pytest.mark.parametrize("name", ROBOTS)
 def test_plant_moves_as_our_model(name):
     scenario, twin = scenarios()[name], Twin(scenarios()[name])

@@ -115,7 +115,7 @@ def test_torques_are_those_of_the_nearest_acceleration_within_limits(name: str) 
         ends = np.append(np.full(free.nu, limits), length)
         root = root @ np.linalg.inv(mass)
         square = np.zeros((free.nu + 1, free.nu + 1))
-        square[:-1], square[-1, -1] = np.column_stack([root, -root @ towards]), 0.1
+        square[:-1], square[-1, -1] = np.column_stack([root, -root @ towards]), 1.0
         aim = np.append(root @ wanted, 0.0)
         best = lsq_linear(square, aim, (np.append(-ends[:-1], 0.0), ends), tol=1e-14)
         assert_close(u, best.x[:-1], 1e-6)
@@ -144,8 +144,11 @@ def test_while_no_limit_is_active_the_law_is_the_servo_to_the_last_bit() -> None
     )
     u = ticks[1](Q0, np.zeros(5), at_once)
     assert_close(u, kept.torque(Q0, np.zeros(5), at_once), 1e-9)
-    names = np.array(kept.limit_names)[ticks[1].buffers.active > 0.0]
-    assert any(name.startswith("torque") for name in names)
+    named = [f"torque of {name}" for name in kept.model.control_names]
+    shown = np.array(kept.limit_names)[ticks[1].buffers.active > 0.0]
+    at_limit = np.abs(u) >= 40.0 * (1.0 - 1e-9)
+    assert at_limit.any()
+    assert set(shown) & set(named) == set(np.array(named)[at_limit])
 
 
 @pytest.mark.parametrize("solved", [1, 0])

@@ -126,6 +126,28 @@ def test_a_run_is_that_of_the_simulation_of_its_motors(motors, tmp_path):
     assert replay(record, rig).passed
 
 
+@pytest.mark.parametrize(
+    ("gear", "side", "step"),
+    [
+        (1.0, "motor", 1.0 / 16384),  # of a linear motor the counts are per metre
+        (1.0, "joint", 1.0 / 16384),
+        (500.0, "motor", 2.0 * np.pi / 16384 / 500.0),  # of a screw per turn of its motor
+        (500.0, "joint", 1.0 / 16384),  # and per metre of the joint
+    ],
+)
+def test_a_count_of_a_joint_that_slides(gear, side, step, tmp_path):
+    """The joint's way, m, for a count of the drive, of which `counts` are 2 pi of the motor."""
+    motors = GEARED | {"yaw": ('"turret"', gear, 12.0, 3.0)}
+    path = made(tmp_path, motors, more=f'encoder_at = "{side}"')
+    file = tmp_path / "robot.toml"
+    text = file.read_text(encoding="utf-8")
+    head, _, rest = text.partition('name = "turret"')
+    rest = rest.replace('"Revolute"', '"Prismatic"', 1)
+    file.write_text(f'{head}name = "turret"{rest}', encoding="utf-8")
+    axis = next(axis for axis in load_rig(path).axes if axis.name == "yaw")
+    assert 2.0 * np.pi / axis.counts / gear == pytest.approx(step, rel=1e-12)
+
+
 @pytest.mark.parametrize("motors", CASES.values(), ids=CASES)
 def test_positions_and_torques_follow_from_ratios(motors, tmp_path):
     """By power: the torque of the motors times their speed is that of the joints."""
