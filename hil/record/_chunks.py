@@ -2,14 +2,18 @@
 
 The module imports only the standard library, so that the process that writes the file starts fast.
 
-A chunk is a header of 28 bytes, little-endian, and a payload. The header contains four bytes CCRW,
-kind (uint32; 0: the layout as JSON, which opens the file; 1: rows of float64), number of the first
-row (int64), length of the payload in bytes (uint64), and CRC-32 (uint32) of the preceding header
-and the payload. A truncated or changed chunk is detected and skipped; other chunks stay readable.
+A chunk is a header of 36 bytes, little-endian, and a payload. The header contains four bytes CCRW,
+kind (uint32; 0: JSON, which opens the file: the layout, and run and hash of the manifest; 1: rows
+of float64), number of the first row (int64), length of the payload in bytes (uint64), a link to the
+chunk before it (8 bytes), and CRC-32 (uint32) of the preceding header and the payload. The link is
+the start of the SHA-256 of the link of the chunk before it (zeros before the first), the preceding
+header and the payload. A truncated or changed chunk is detected and skipped; other chunks stay
+readable. Links detect chunks that are missing, moved, or of another file.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import struct
@@ -20,8 +24,11 @@ from typing import Any
 
 MAGIC = b"CCRW"
 LAYOUT, ROWS = 0, 1
-_HEADER = struct.Struct("<4sIqQI")
+_HEADER = struct.Struct("<4sIqQ8sI")
 _CHECKED = _HEADER.size - 4
+_LINKED = _CHECKED - 8
+FIRST = bytes(8)
+"""Link before the first chunk."""
 LARGEST = 1 << 16
 """Largest payload of a written chunk, bytes: small, to use the last space of a full disk."""
 
@@ -34,6 +41,7 @@ class Chunk:
     first: int  # number of its first row, counted from the start of the run
     start: int  # offset of its payload in the file, bytes
     end: int
+    link: bytes  # to the chunk before it
 
 
 @dataclass(frozen=True)
@@ -45,32 +53,43 @@ class Damage:
     why: str
 
     def __str__(self) -> str:
-        return f"bytes {self.start} to {self.end}: {self.why}"
+        place = f"bytes {self.start} to {self.end}" if self.end > self.start else f"byte {self.end}"
+        return f"{place}: {self.why}"
 
 
-def pack(kind: int, first: int, payload: bytes | memoryview) -> list[bytes | memoryview]:
-    """Header and payload of a chunk."""
-    start = _HEADER.pack(MAGIC, kind, first, len(payload), 0)[:_CHECKED]
+def link_of(before: bytes, start: bytes | memoryview, payload: bytes | memoryview) -> bytes:
+    """Link of a chunk to the one before it."""
+    digest = hashlib.sha256(before)
+    digest.update(start)
+    digest.update(payload)
+    return digest.digest()[:8]
+
+
+def pack(
+    kind: int, first: int, payload: bytes | memoryview, before: bytes = FIRST
+) -> list[bytes | memoryview]:
+    """Header and payload of a chunk after one with the link `before`."""
+    start = _HEADER.pack(MAGIC, kind, first, len(payload), FIRST, 0)[:_LINKED]
+    start += link_of(before, start, payload)
     checksum = zlib.crc32(payload, zlib.crc32(start))
     return [start + struct.pack("<I", checksum), payload]
-
-
-def layout_chunk(layout: Mapping[str, Any]) -> list[bytes | memoryview]:
-    """The first chunk of a file, with the layout."""
-    return pack(LAYOUT, 0, json.dumps(dict(layout)).encode())
 
 
 def scan(data: bytes | memoryview) -> Iterator[Chunk | Damage]:
     """Chunks and damage of a file in their order; together they cover it."""
     view = memoryview(data)
     place, size = 0, len(view)
+    before: bytes | None = FIRST  # unknown after damage
     while place < size:
         chunk, why = _chunk_at(view, place)
         if chunk is not None:
+            head, payload = view[place : place + _LINKED], view[chunk.start : chunk.end]
+            if before is not None and chunk.link != link_of(before, head, payload):
+                yield Damage(place, place, "a chunk that does not follow the one before it")
             yield chunk
-            place = chunk.end
+            place, before = chunk.end, chunk.link
             continue
-        start = place
+        start, before = place, None
         while chunk is None:
             place = _find(view, place + 1)
             if place < 0:
@@ -96,23 +115,26 @@ def _chunk_at(view: memoryview, place: int) -> tuple[Chunk | None, str]:
         return None, "no chunk begins here"
     if len(head) < _HEADER.size:
         return None, f"a header of {_HEADER.size} bytes that ends after {len(head)}"
-    _, kind, first, length, checksum = _HEADER.unpack(head)
+    _, kind, first, length, link, checksum = _HEADER.unpack(head)
     start = place + _HEADER.size
     if length > len(view) - start:
         return None, f"a chunk of {length} bytes that ends after {len(view) - start}"
     if zlib.crc32(view[start : start + length], zlib.crc32(head[:_CHECKED])) != checksum:
         return None, "a chunk with a wrong checksum"
-    return Chunk(kind, first, start, start + length), ""
+    return Chunk(kind, first, start, start + length, link), ""
 
 
 class ChunkFile:
     """The file while it is written; it always ends with a complete chunk."""
 
-    def __init__(self, path: str | os.PathLike[str], layout: Mapping[str, Any], width: int) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], opening: Mapping[str, Any], width: int
+    ) -> None:
         self.next = 0  # number of the first row that is not in the file
         self._row_bytes = 8 * width
         self.path = path
-        self._layout = layout
+        self._opening = json.dumps(dict(opening)).encode()
+        self.link = FIRST  # of the last chunk
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         self._size = self._whole_size()
         os.ftruncate(self._descriptor, self._size)
@@ -125,7 +147,7 @@ class ChunkFile:
         size = 0
         for part in scan(data):
             if isinstance(part, Chunk):
-                size = part.end
+                size, self.link = part.end, part.link
                 if part.kind == ROWS:
                     self.next = part.first + (part.end - part.start) // self._row_bytes
         return size
@@ -137,16 +159,16 @@ class ChunkFile:
         not in it, and the call may be repeated from there.
         """
         if not self._size:
-            self._append(layout_chunk(self._layout))
+            self._append(LAYOUT, 0, self._opening)
         step = max(LARGEST // self._row_bytes, 1) * self._row_bytes
         for begin in range(0, len(rows), step):
             part = rows[begin : begin + step]
-            self._append(pack(ROWS, first, part))
+            self._append(ROWS, first, part)
             first += len(part) // self._row_bytes
             self.next = first
 
-    def _append(self, parts: list[bytes | memoryview]) -> None:
-        place = self._size
+    def _append(self, kind: int, first: int, payload: bytes | memoryview) -> None:
+        place, parts = self._size, pack(kind, first, payload, self.link)
         try:
             for part in parts:
                 view = memoryview(part)
@@ -157,7 +179,7 @@ class ChunkFile:
         except OSError:
             os.ftruncate(self._descriptor, self._size)
             raise
-        self._size = place
+        self._size, self.link = place, bytes(parts[0][_LINKED:_CHECKED])
         self._synced = False
 
     def sync(self) -> None:

@@ -6,6 +6,7 @@ It survives the process that writes the ring, and imports only modules that it n
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import signal
@@ -42,7 +43,8 @@ class Drain:
     ) -> None:
         self.ring = ring
         self.folder = folder
-        self.file = make_file(folder / ROWS_FILE, ring.layout_dict, ring.width)
+        opening = opening_of(ring.layout_dict, read_manifest_or_nothing(folder))
+        self.file = make_file(folder / ROWS_FILE, opening, ring.width)
         self.lost = ring.lost
         self._synced = time.monotonic()
 
@@ -84,7 +86,7 @@ class Drain:
             time.sleep(PERIOD)
             complete = self.step()
         end = {"reason": reason, "rows": self.file.next, "lost": self.lost}
-        end["unwritten"] = self.ring.written - self.file.next
+        end |= {"unwritten": self.ring.written - self.file.next, "link": self.file.link.hex()}
         try:
             self.file.sync()
             end_manifest(self.folder, end)
@@ -94,6 +96,22 @@ class Drain:
             complete = False
         self.file.close()
         return complete
+
+
+def read_manifest_or_nothing(folder: Path) -> dict[str, Any]:
+    """Manifest of a record; empty if the file is missing or is not a manifest."""
+    try:
+        found = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def opening_of(layout: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Opening of a file of rows: the layout, and what binds the rows to a manifest."""
+    start = {name: value for name, value in manifest.items() if name != "end"}
+    digest = hashlib.sha256(json.dumps(start, sort_keys=True).encode()).hexdigest()
+    return {**layout, "run": str(manifest.get("run", "")), "manifest": digest}
 
 
 def end_manifest(folder: Path, end: Mapping[str, Any]) -> None:
@@ -112,10 +130,7 @@ def end_manifest(folder: Path, end: Mapping[str, Any]) -> None:
         If the manifest cannot be written; it is then unchanged.
     """
     path = folder / MANIFEST_FILE
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        manifest = {}
+    manifest = read_manifest_or_nothing(folder)
     manifest["end"] = {**manifest.get("end", {}), **end}
     try:
         write_json(path, manifest)

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hil._concur import confined, folder_named, printable, read_bytes, write_arrays
+from hil._concur import confined, folder_named, printable, read_bytes, shown, write_arrays
 from hil.errors import RecordError
 from hil.reasons import Reason, State
-from hil.record._chunks import LAYOUT, ROWS, Chunk, Damage, scan
+from hil.record._chunks import FIRST, LAYOUT, ROWS, Chunk, Damage, scan
+from hil.record._drain import opening_of
 from hil.record._mcap import write_mcap
 from hil.record.manifest import ROWS_FILE, read_manifest
 from hil.record.rows import SCALARS, Layout
@@ -94,7 +95,7 @@ class Record:
         if os.path.lexists(file):
             with confined(path):
                 data = read_bytes(file, "the rows of a record", "", RecordError, None)
-        rows, index, damage = _read_rows(file, data, layout)
+        rows, index, damage = _read_rows(file, data, layout, manifest)
         record = cls(path, layout, manifest, rows, index, damage)
         return replace(record, notes=_notes(manifest, record.faults))
 
@@ -276,19 +277,23 @@ def _manifest_layout(folder: Path, manifest: Mapping[str, Any]) -> Layout:
 
 
 def _read_rows(
-    file: Path, data: bytes, layout: Layout
+    file: Path, data: bytes, layout: Layout, manifest: Mapping[str, Any]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], tuple[Damage, ...]]:
     if not layout.width:
         return np.empty((0, 0)), np.empty(0, dtype=np.int64), ()
     parts: list[NDArray[np.float64]] = []
     numbers: list[NDArray[np.int64]] = []
     damage: list[Damage] = []
-    seen, opened = 0, False
+    seen, opened, link = 0, False, FIRST
     for part in scan(data):
         if isinstance(part, Damage):
             damage.append(part)
-        elif part.kind == LAYOUT and not opened:
-            _check_layout(file, data, part, layout)
+            continue
+        link = part.link
+        if part.kind == LAYOUT and not opened:
+            if _check_opening(file, data, part, layout, manifest):
+                why = "rows of a manifest that was changed afterwards"
+                damage.append(Damage(part.start, part.start, why))
             opened = True
         elif part.kind == ROWS and opened:
             size = part.end - part.start
@@ -301,23 +306,33 @@ def _read_rows(
             numbers.append(np.arange(part.first, seen))
         else:
             damage.append(Damage(part.start, part.end, "a chunk of an unexpected kind"))
+    end = manifest.get("end")
+    if end is not None and end.get("link") != link.hex():
+        why = "the end of the manifest is not that of these rows"
+        damage.append(Damage(len(data), len(data), why))
     if not parts:
         return np.empty((0, layout.width)), np.empty(0, dtype=np.int64), tuple(damage)
     return np.concatenate(parts), np.concatenate(numbers), tuple(damage)
 
 
-def _check_layout(file: Path, data: bytes, part: Chunk, layout: Layout) -> None:
+def _check_opening(
+    file: Path, data: bytes, part: Chunk, layout: Layout, manifest: Mapping[str, Any]
+) -> bool:
+    """Reject rows of another run or layout; return whether the manifest was changed since."""
+    expected = {**layout.to_dict(), "run": manifest.get("run", "")}
     try:
         own = json.loads(data[part.start : part.end])
-    except (ValueError, RecursionError):
-        own = "an invalid JSON layout"
-    if own != layout.to_dict():
+        changed = bool(own.pop("manifest") != opening_of({}, manifest)["manifest"])
+    except (ValueError, RecursionError, AttributeError, TypeError, KeyError):
+        own, changed = "an invalid opening", True
+    if own != expected:
         raise RecordError(
             str(file),
-            expected=f"rows with the layout of the manifest: {layout.to_dict()}",
-            came=f"rows with {own}",
+            expected=f"rows with run and layout of the manifest: {expected}",
+            came=f"rows with {shown(repr(own), 200)}",
             cure="Put manifest and rows of the same run into one folder.",
         )
+    return changed
 
 
 def _notes(manifest: Mapping[str, Any], faults: tuple[str, ...]) -> tuple[str, ...]:

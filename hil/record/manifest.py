@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import secrets
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +47,7 @@ __all__ = [
 ]
 
 FORMAT = "concur rig record"
-VERSION = 1
+VERSION = 2
 PACKAGES = (
     "numpy",
     "casadi",
@@ -104,6 +105,7 @@ def make_manifest(
         "format": FORMAT,
         "version": VERSION,
         "name": rig.name,
+        "run": secrets.token_hex(16),
         "mode": mode,
         "started": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "wall_minus_clock": time.time() - now,
@@ -305,7 +307,7 @@ def _is_pairs(found: object) -> bool:
     )
 
 
-_END_TEXTS = "reason", "recorder", "note"
+_END_TEXTS = "reason", "recorder", "note", "link"
 
 
 def _is_end(found: object) -> bool:
@@ -322,6 +324,7 @@ def _is_end(found: object) -> bool:
 
 _ENTRIES: dict[str, Callable[[Any], bool]] = {
     "name": lambda found: isinstance(found, str),
+    "run": lambda found: isinstance(found, str),
     "mode": lambda found: isinstance(found, str),
     "wall_minus_clock": lambda found: type(found) in (int, float) and abs(found) < 1e12,
     "rate": lambda found: _is_number(found) and 0 < found < float("inf"),

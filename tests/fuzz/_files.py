@@ -26,7 +26,6 @@ from concur.io import recorded_law, repair_urdf, suggest_sidecar, suspicious_urd
 from concur.robot import suspicious
 from hil._certificate import load_bound
 from hil.record import Record
-from hil.record._chunks import ChunkFile
 from hil.record._drain import ROWS_FILE, write_json
 from hil.record.manifest import make_manifest
 from hil.rig import load_rig
@@ -35,7 +34,7 @@ from tests.checker._stored import claims_no_more
 from tests.checker._stored import sealed as resealed
 from tests.fuzz._mutate import mutated, mutated_hdf5, mutated_xml
 from tests.fuzz._watch import Fault, watch
-from tests.hil._records import layout_of_rig, make_rig, numbered, task_and_servo
+from tests.hil._records import layout_of_rig, make_rig, numbered, task_and_servo, write_rows
 from tests.io.test_urdf import random_urdf
 
 ROOT = Path(__file__).parents[2]
@@ -360,9 +359,7 @@ def _record(folder: Path) -> Path:
     manifest = make_manifest(made, layout, task_and_servo()[1], mode="mock")
     manifest["end"] = {"reason": "done", "rows": 40, "lost": 0, "unwritten": 0}
     write_json(folder / "manifest.json", manifest)
-    file = ChunkFile(folder / ROWS_FILE, layout.to_dict(), layout.width)
-    file.write(0, np.ascontiguousarray(numbered(layout, 0, 40)).data.cast("B"))
-    file.close()
+    write_rows(folder, layout, (0, numbered(layout, 0, 40)))
     return folder
 
 

@@ -9,6 +9,8 @@ import numpy as np
 
 import hil.record.recorder
 from concur.io import load_task
+from hil.record._chunks import ChunkFile
+from hil.record._drain import ROWS_FILE, end_manifest, opening_of, read_manifest_or_nothing
 from hil.record.rows import Layout
 from hil.rig import Axis, BusSettings, RecorderSettings, Rig
 
@@ -39,6 +41,19 @@ def make_rig(folder, seconds=20.0, **axis):
 
 def layout_of_rig(rig):
     return Layout.of([axis.name for axis in rig.axes], task_and_servo()[1])
+
+
+def write_rows(folder, layout, *parts):
+    """Write rows, in parts with the number of the first, as the recorder of this manifest would."""
+    manifest = read_manifest_or_nothing(folder)
+    opening = opening_of(layout.to_dict(), manifest)
+    (folder / ROWS_FILE).unlink(missing_ok=True)
+    file = ChunkFile(folder / ROWS_FILE, opening, layout.width)
+    for first, rows in parts:
+        file.write(first, np.ascontiguousarray(rows).data.cast("B"))
+    file.close()
+    if "end" in manifest:
+        end_manifest(folder, {"link": file.link.hex()})
 
 
 def numbered(layout, first, count):

@@ -18,17 +18,16 @@ from hil.controller import Mode
 from hil.errors import RecordError, RigFileError
 from hil.reasons import Reason, State
 from hil.record import Record
-from hil.record._chunks import ChunkFile
 from hil.record._drain import ROWS_FILE, write_json
 from hil.record.copies import FOLDER, recorded_rig
 from hil.replay import replay
 from hil.rig import load_rig
 from hil.session import SessionOptions, run_session
 from tests.hil._acme import ACME, forgotten
-from tests.hil._records import ROOT
+from tests.hil._records import ROOT, write_rows
 
 RIG = ROOT / "examples" / "rover_rig" / "rig.toml"
-HEADER = struct.Struct("<4sIqQI")
+HEADER = struct.Struct("<4sIqQ8sI")
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +70,10 @@ def data_of(folder):
     return (folder / ROWS_FILE).read_bytes()
 
 
-def chunk(kind, first, payload):
+def chunk(kind, first, payload, before=bytes(8)):
     """As the format is described, without the code that writes it."""
     start = struct.pack("<4sIqQ", b"CCRW", kind, first, len(payload))
+    start += hashlib.sha256(before + start + payload).digest()[:8]
     return start + struct.pack("<I", zlib.crc32(start + payload)) + payload
 
 
@@ -189,10 +189,7 @@ def cut_with_a_manifest_that_fits(folder):
     """The number of rows is forged too, but the last row is in the middle of the run."""
     record = Record.load(folder)
     rows, half = record.rows, len(record) // 4
-    (folder / ROWS_FILE).unlink()
-    file = ChunkFile(folder / ROWS_FILE, record.layout.to_dict(), record.layout.width)
-    file.write(0, np.ascontiguousarray(rows[:half]).data.cast("B"))
-    file.close()
+    write_rows(folder, record.layout, (0, rows[:half]))
     end(folder, rows=half)
 
 
@@ -336,25 +333,88 @@ def test_one_altered_number_of_a_run_does_not_pass(made, rig, servo, name, value
     assert ("verdict", "not as recorded") in report.rows()
 
 
-@pytest.mark.parametrize("limit", ["torque", "speed"])
-def test_a_manifest_with_other_limits_than_the_rig_does_not_pass(folder, rig, servo, limit):
-    """Reports judge the rows by them."""
-    limits = manifest_of(folder)["limits"]
-    limits["turret"][limit] *= 2.0
-    edit(folder, limits=limits)
-    (difference,) = replay(folder, rig, servo=servo).differences
-    assert difference.what == f"manifest: {limit} limit of turret"
-    assert difference.recorded == 2.0 * difference.replayed
+CHANGES = {
+    "rate": lambda rate: 2.0 * rate,
+    "limits": lambda limits: limits | {"turret": {"torque": 24.0, "speed": 3.0}},
+    "mode": lambda _: "listen",
+    "name": lambda _: "another rig",
+    "started": lambda _: "2026-01-01T00:00:00.000+00:00",
+    "wall_minus_clock": lambda offset: offset + 1.0,
+}
 
 
-@pytest.mark.parametrize("rate", [500.0, None])
-def test_a_manifest_with_another_rate_than_the_rig_does_not_pass(folder, rig, servo, rate):
-    manifest = manifest_of(folder)
-    del manifest["rate"]
-    write_json(folder / "manifest.json", manifest | ({"rate": rate} if rate else {}))
+@pytest.mark.parametrize("entry", CHANGES)
+def test_a_manifest_that_was_changed_after_the_run_does_not_pass(folder, rig, servo, entry):
+    """Reports judge the rows by it."""
+    edit(folder, **{entry: CHANGES[entry](manifest_of(folder)[entry])})
     report = replay(folder, rig, servo=servo)
     assert not report.passed
-    assert [difference.what for difference in report.differences] == ["manifest: rate"]
+    assert any("manifest" in fault for fault in report.record.faults)
+
+
+@pytest.mark.parametrize("what", ["rate", "torque limit of turret", "speed limit of turret"])
+def test_a_forged_manifest_has_the_rate_and_the_limits_of_the_rig(folder, rig, servo, what):
+    """Rows that were bound to it again do not help."""
+    record, manifest = Record.load(folder), manifest_of(folder)
+    if what == "rate":
+        edit(folder, rate=2.0 * manifest["rate"])
+    else:
+        manifest["limits"]["turret"][what.split()[0]] *= 2.0
+        edit(folder, limits=manifest["limits"])
+    write_rows(folder, record.layout, (0, record.rows))
+    report = replay(folder, rig, servo=servo)
+    assert not report.record.faults
+    assert [difference.what for difference in report.differences] == [f"manifest: {what}"]
+
+
+# --- parts of two runs ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def other(rig, servo, tmp_path_factory):
+    """Folder of another run of the same rig, with as many rows."""
+    folder = tmp_path_factory.mktemp("forged") / "other"
+    wishes = SessionOptions(Mode.MOCK, duration=0.4, folder=folder)
+    assert run_session(rig, wishes, servo).outcome.done
+    return folder
+
+
+@pytest.mark.parametrize("file", ["manifest.json", ROWS_FILE])
+def test_rows_and_manifest_of_two_runs_are_refused(folder, other, file):
+    assert len(Record.load(folder)) == len(Record.load(other))
+    shutil.copy(other / file, folder / file)
+    with pytest.raises(RecordError, match="rows with run and layout of the manifest"):
+        Record.load(folder)
+
+
+def test_the_end_of_another_run_does_not_pass(folder, other, rig, servo):
+    edit(folder, end=manifest_of(other)["end"])
+    report = replay(folder, rig, servo=servo)
+    assert not report.passed
+    assert any("the end of the manifest" in fault for fault in report.record.faults)
+
+
+@pytest.mark.parametrize("how", ["replaced", "removed", "moved"])
+def test_chunks_of_another_run_or_place_are_found(folder, other, rig, servo, how):
+    """The cycle numbers fit; only the links do not."""
+    for made in (folder, other):
+        record = Record.load(made)
+        write_rows(made, record.layout, *((k, record.rows[k : k + 20]) for k in range(0, 60, 20)))
+    data, strange = data_of(folder), data_of(other)
+    own, theirs = places(data), places(strange)
+    assert own == theirs
+    parts = [data[begin:end] for begin, end in own]
+    if how == "replaced":
+        parts[2] = strange[slice(*theirs[2])]
+    elif how == "removed":
+        del parts[2]
+    else:
+        parts[1], parts[2] = parts[2], parts[1]
+    (folder / ROWS_FILE).write_bytes(b"".join(parts))
+    end(folder, rows=len(parts[1:]) * 20)
+    faults = Record.load(folder).faults
+    assert any("does not follow the one before" in fault for fault in faults)
+    assert not replay(folder, rig, servo=servo).passed
 
 
 def test_terminals_obey_nothing_in_a_manifest(folder, rig, servo):

@@ -17,13 +17,12 @@ from hil.guard import Flag, Limits
 from hil.quality import LATE
 from hil.reasons import Reason, State
 from hil.record import Record
-from hil.record._chunks import ChunkFile
 from hil.record._drain import ROWS_FILE, write_json
 from hil.record.rows import Layout
 from hil.replay import replay
 from hil.rig import Policies, Policy, load_rig
 from hil.session import SessionOptions, run_session
-from tests.hil._records import ROOT
+from tests.hil._records import ROOT, write_rows
 
 RIG = ROOT / "examples" / "rover_rig" / "rig.toml"
 DURATION = 0.8
@@ -69,11 +68,8 @@ def rewrite(folder, change):
     record = Record.load(folder)
     rows = record.rows.copy()
     kept = change(record.layout.views(rows))
-    (folder / ROWS_FILE).unlink()
-    file = ChunkFile(folder / ROWS_FILE, record.layout.to_dict(), record.layout.width)
-    for first, last in [(0, len(rows))] if kept is None else kept:
-        file.write(first, np.ascontiguousarray(rows[first:last]).data.cast("B"))
-    file.close()
+    spans = [(0, len(rows))] if kept is None else kept
+    write_rows(folder, record.layout, *((first, rows[first:last]) for first, last in spans))
 
 
 def edit(folder, **entries):

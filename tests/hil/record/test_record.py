@@ -12,18 +12,18 @@ from mcap.reader import make_reader
 from concur.errors import DescriptionError
 from hil.errors import RecordError
 from hil.record import Record
-from hil.record._chunks import ChunkFile
 from hil.record._drain import ROWS_FILE, write_json
 from hil.record._mcap import TOPICS
 from hil.record.manifest import make_manifest
 from hil.record.rows import SCALARS, Layout
-from tests.hil._records import SMALL, layout_of_rig, make_rig, numbered, task_and_servo
-
-
-def write_rows(folder, layout, rows, first=0):
-    file = ChunkFile(folder / ROWS_FILE, layout.to_dict(), layout.width)
-    file.write(first, np.ascontiguousarray(rows).data.cast("B"))
-    file.close()
+from tests.hil._records import (
+    SMALL,
+    layout_of_rig,
+    make_rig,
+    numbered,
+    task_and_servo,
+    write_rows,
+)
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +39,7 @@ def source(tmp_path_factory):
     rows = numbered(layout, 0, 40)
     rows[:, layout.spans["time"]] = 50.0 + 0.004 * np.arange(40)[:, None]
     rows[7, layout.spans["elapsed"]] = np.nan
-    for k in range(4):
-        write_rows(folder, layout, rows[10 * k : 10 * k + 10], 10 * k)
+    write_rows(folder, layout, *((k, rows[k : k + 10]) for k in range(0, 40, 10)))
     return folder, layout, rows
 
 
@@ -124,8 +123,8 @@ def test_an_invalid_folder_is_rejected(tmp_path):
         ("[]", "the version of concur"),
         ('{"format": "something", "version": 1}', "the version of concur"),
         ('{"format": "concur rig record", "version": 99}', "the version of concur"),
-        ('{"format": "concur rig record", "version": 1}', "begins with the layout"),
-        ('{"format": "concur rig record", "version": 1, "layout": {"axes": 3}}', "with the layout"),
+        ('{"format": "concur rig record", "version": 2}', "begins with the layout"),
+        ('{"format": "concur rig record", "version": 2, "layout": {"axes": 3}}', "with the layout"),
     ],
 )
 def test_invalid_manifests_are_rejected(folder, text, cure):
@@ -136,7 +135,7 @@ def test_invalid_manifests_are_rejected(folder, text, cure):
 
 def test_rows_of_another_layout_are_refused(folder):
     (folder / ROWS_FILE).unlink()
-    write_rows(folder, SMALL, numbered(SMALL, 0, 3))
+    write_rows(folder, SMALL, (0, numbered(SMALL, 0, 3)))
     with pytest.raises(RecordError, match="Put manifest and rows of the same run"):
         Record.load(folder)
 
@@ -182,7 +181,7 @@ def record(tmp_path_factory):
     rows = numbered(layout, 0, 25)
     rows[:, layout.spans["time"]] = 50.0 + 0.004 * np.arange(25)[:, None]
     rows[3, layout.spans["torque"]] = [np.nan, np.inf, -np.inf, 1e308, -0.0]
-    write_rows(folder, layout, rows)
+    write_rows(folder, layout, (0, rows))
     return Record.load(folder)
 
 

@@ -17,7 +17,7 @@ import pytest
 from hil.clock import SteppedClock
 from hil.errors import RecordError
 from hil.record import Record
-from hil.record._chunks import ROWS, ChunkFile, scan
+from hil.record._chunks import FIRST, ROWS, ChunkFile, scan
 from hil.record._drain import END_ROOM, RESERVES, Drain, end_manifest, reserve_end
 from hil.record.manifest import read_manifest
 from hil.record.recorder import Recorder
@@ -99,6 +99,7 @@ def test_every_row_is_recorded(tmp_path, monkeypatch):
         "rows": 1500,
         "lost": 0,
         "unwritten": 0,
+        "link": [*scan((recorder.folder / "rows.bin").read_bytes())][-1].link.hex(),
         "counters": {"late": 2},
     }
     assert not (_ring_folder() / recorder.ring.name).exists()
@@ -245,7 +246,10 @@ def test_a_drain_of_nothing_is_complete(tmp_path):
     with Ring.create(SMALL, 4) as ring:
         assert Drain(ring, tmp_path).finish("closed")
     manifest = json.loads((tmp_path / "manifest.json").read_text())
-    assert manifest["end"] == {"reason": "closed", "rows": 0, "lost": 0, "unwritten": 0}
+    assert manifest["end"] == {
+        **{"reason": "closed", "rows": 0, "lost": 0, "unwritten": 0},
+        "link": FIRST.hex(),
+    }
 
 
 @pytest.mark.extended

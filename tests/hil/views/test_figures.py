@@ -14,8 +14,7 @@ from concur.errors import ConcurError
 from hil.guard import Flag
 from hil.latch import Reason, State
 from hil.record import Record
-from hil.record._chunks import ChunkFile
-from hil.record._drain import ROWS_FILE, write_json
+from hil.record._drain import write_json
 from hil.record.manifest import make_manifest
 from hil.views.figures import (
     FIGURES,
@@ -28,7 +27,7 @@ from hil.views.figures import (
     torque_figure,
 )
 from hil.views.report import quality_rows, write_report
-from tests.hil._records import layout_of_rig, make_rig, task_and_servo
+from tests.hil._records import layout_of_rig, make_rig, task_and_servo, write_rows
 
 pytestmark = pytest.mark.usefixtures("coarse")
 
@@ -59,9 +58,7 @@ def make_record(folder, change=None, count=COUNT, end=True):
     views["measured"][:] = views["torque"] + 0.01
     if change is not None:
         change(views)
-    file = ChunkFile(folder / ROWS_FILE, layout.to_dict(), layout.width)
-    file.write(0, memoryview(rows[:count].tobytes()))
-    file.close()
+    write_rows(folder, layout, (0, rows[:count]))
     return Record.load(folder)
 
 
