@@ -131,11 +131,18 @@ Disturbance: TypeAlias = Wrench | GravityGradient
 
 
 def active_share(wrench: Wrench, t: Any, h: float) -> Any:
-    """Part of a step of length h from t in which it acts, from 0 to 1; None: always."""
+    """Share of a wrench that acts at the start, the middle and the end of a step; None: always.
+
+    Of a wrench that begins or ends in the step the shares are those of the line in time that has
+    its impulse and the moment of its impulse: so speeds and places at the end are those of the
+    wrench itself, up to the third power of the step.
+    """
     if wrench.start == 0.0 and wrench.end == np.inf:
         return None
-    inside = ca.fmin(t + h, wrench.end) - ca.fmax(t, wrench.start)
-    return ca.fmax(inside, 0.0) / h
+    late, early = ca.fmax(wrench.start - t, 0.0), ca.fmax(t + h - wrench.end, 0.0)
+    mean = ca.fmax(h - late - early, 0.0) / h
+    slope = 3.0 * mean * (late - early) / h
+    return ca.horzcat(mean - slope, mean, mean + slope)
 
 
 def wrench_force(wrench: Wrench, tree: Tree, q: Array, force: Array, torque: Array) -> Array:

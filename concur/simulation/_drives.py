@@ -182,11 +182,11 @@ class Drives:
         return ca.Function("torque", [u, before, w], [ca.densify(nodes), ca.densify(ends)])
 
     def active_function(self) -> ca.Function:
-        """How much of a step each wrench acts."""
+        """Share of each wrench that acts at the three nodes of a step, as columns."""
         t = ca.SX.sym("t")
         parts = [active_share(entry, t, self._h) for entry in self._real.wrenches]
-        rows = [ca.SX(1) if part is None else part for part in parts]
-        return ca.Function("active", [t], [ca.vertcat(ca.SX(0, 1), *rows)])
+        rows = [ca.SX.ones(1, 3) if part is None else part for part in parts]
+        return ca.Function("active", [t], [ca.densify(ca.vertcat(ca.SX(0, 3), *rows))])
 
     def rate_function(self, plant: FullOrder) -> ca.Function:
         """Rates of v, work, springs, motors, loads and heat.

@@ -6,6 +6,7 @@ numbers p of a world are those of its robot, followed by those of its uncertain 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -236,7 +237,7 @@ class Loop:
         memory = part["law"]
         part["z"] = memory[KEPT:, :] if acts else ca.MX(0, 1)
         state = [part[name] for name in MOVING]
-        moved = step(state, h, lambda node: command[:, round(2 * node)], active, p)
+        moved = step(state, h, _at_nodes(command), _at_nodes(active), p)
         part |= dict(zip(MOVING, moved, strict=True))
         if acts:
             part["law"] = ca.vertcat(memory[:KEPT, :], part["z"])
@@ -302,3 +303,8 @@ class Loop:
     def drives(self) -> Drives:
         """Drives of the robot as graphs."""
         return Drives(self.imperfections, self.plant.robot, self._inputs, self.dt)
+
+
+def _at_nodes(columns: ca.MX) -> Callable[[float], ca.MX]:
+    """Column of a node from 0 to 1."""
+    return lambda node: columns[:, round(2 * node)]

@@ -206,13 +206,13 @@ class Step:
         state: Sequence[ca.MX],
         h: ca.MX | float,
         command: Callable[[float], ca.MX],
-        active: ca.MX,
+        active: Callable[[float], ca.MX],
         p: ca.MX,
     ) -> list[ca.MX]:
         """State after a step of length h from the parts `MOVING`, in their order.
 
-        The command at a node from 0 to 1 is as for `rate_function`. Afterwards `stages` are
-        (q, v, u) of all stages, and `laws` what the law gave there.
+        Command and shares of the wrenches at a node from 0 to 1 are as for `rate_function`.
+        Afterwards `stages` are (q, v, u) of all stages, and `laws` what the law gave there.
         """
         plant, drives = self.plant, self.drives
         rates = rate_function(plant, drives, self.law)
@@ -224,7 +224,7 @@ class Step:
 
         def slopes(node: float, q: ca.MX, v: ca.MX, _: ca.MX, *others: ca.MX) -> Any:
             nonlocal share
-            given = [q, v, *others, command(node), active, share, p]
+            given = [q, v, *others, command(node), active(node), share, p]
             vdot, power, moving, slip, faster, loading, heating, *law = rates.call(given)
             if sticking and not response:
                 # The first rates lack dry friction; the shares that they give stay in the step.
@@ -271,6 +271,6 @@ def plant_step(plant: FullOrder, drives: Drives, method: str) -> ca.Function:
     q, v, u = (ca.MX.sym(*of) for of in (("q", plant.nq), ("v", plant.nv), ("u", plant.nu)))
     h, none = ca.MX.sym("h"), ca.MX(0, 1)
     state = [q, v, ca.MX(1, 1), none, none, none, none, ca.MX(len(drives.heated), 1)]
-    end = Step(plant, drives, method)(state, h, lambda node: u, none, none)
+    end = Step(plant, drives, method)(state, h, lambda node: u, lambda node: none, none)
     names = ["q", "v", "u", "h"], ["q_next", "v_next"]
     return ca.Function("plant_step", [q, v, u, h], end[:2], *names)

@@ -186,6 +186,30 @@ def test_pushes_change_the_momentum_by_their_impulse():
         assert np.linalg.norm(change[3:] - spinning - np.cross(at, wanted)) < 1e-3
 
 
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        (0.0123, 0.0247), (0.0123, 0.03), (0.01, 0.0247), (0.01, 0.03), (0.0123, 0.0151),
+        (0.0, 0.0049), (0.0367, np.inf), (1.0, np.inf),
+    ],
+)  # fmt: skip
+def test_pushes_that_begin_or_end_within_a_step_move_as_in_closed_form(start, end):
+    """A constant force moves a slider by a parabola, whatever the step."""
+    rail = cc.Body("rail", cc.joints.Fixed())
+    slider = cc.Body("slider", cc.joints.Prismatic((1, 0, 0)), "rail", inertia=cc.Inertia(2.0))
+    robot, dt = cc.Mechanism("slider", [rail, slider]), 0.01
+    real = Imperfections.of(
+        robot, disturbances=[Wrench("push", "slider", (3, 0, 0), start=start, end=end)]
+    )
+    program = loop_program(Stay(robot, [0.0]), Plant(robot), real, dt=dt)
+    x, _ = rolled(program, program.start([0.1], [0.2]), 12)
+    t = np.arange(len(x)) * dt
+    since, past = np.maximum(t - start, 0.0), np.maximum(t - end, 0.0)
+    wanted = 0.1 + 0.2 * t + 1.5 * (since**2 - past**2) / 2.0
+    np.testing.assert_allclose(program.state(x, "q")[:, 0], wanted, atol=1e-15)
+    np.testing.assert_allclose(program.state(x, "v")[:, 0], 0.2 + 1.5 * (since - past), atol=1e-15)
+
+
 def test_gravity_gradient_is_the_classical_torque():
     robot, rng = cc.robots.free_flyer(), np.random.default_rng(5)
     gradient = GravityGradient(0.5, (1.0, 2.0, -0.5))

@@ -48,7 +48,7 @@ def steps(
     x, none = ca.MX.sym("x", robot.nq + robot.nv + 1), ca.MX(0, 1)
     q, v, work = ca.vertsplit(x, [0, robot.nq, robot.nq + robot.nv, robot.nq + robot.nv + 1])
     one = Step(Plant(robot), Drives(Imperfections(), robot), method)
-    end = one([q, v, work, *[none] * 5], h, lambda node: ca.MX(ca.DM(u)), none, none)
+    end = one([q, v, work, *[none] * 5], h, lambda _: ca.MX(ca.DM(u)), lambda _: none, none)
     many = ca.Function("step", [x], [ca.vertcat(*end)]).fold(round(duration / h))
     found = np.array(many([*np.concatenate(beginning(robot)), 0.0])).ravel()
     return found[: robot.nq], found[robot.nq : -1], float(found[-1])
