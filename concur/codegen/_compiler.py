@@ -67,7 +67,7 @@ class CompilationError(Exception):
     Parameters
     ----------
     message : str
-        Last message of the compiler.
+        First error of the compiler.
     """
 
     def __init__(self, message: str) -> None:
@@ -113,8 +113,9 @@ class Compiler:
         words = [*self.command, *arguments]
         done = subprocess.run(words, cwd=directory, capture_output=True, text=True, check=False)
         if done.returncode:
-            last = (done.stderr or done.stdout).strip().splitlines()[-1:]
-            raise CompilationError(last[0] if last else f"exit status {done.returncode}")
+            said = (done.stderr or done.stdout).strip().splitlines()
+            first = [line for line in said if "error" in line] or said[-1:]
+            raise CompilationError(first[0] if first else f"exit status {done.returncode}")
 
 
 _EXTRA_FLAGS = () if sys.platform == "win32" else ("-fno-semantic-interposition",)

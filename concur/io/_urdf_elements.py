@@ -136,9 +136,17 @@ def unread_urdf(root: Node, found: Unread, macros: Macros) -> None:
     meshes = [Node(mesh, root.path) for mesh in root.element.iter("mesh")]
     lost = [mesh.element.get("filename", "") for mesh in meshes if not mesh_file(mesh, macros)]
     if lost:
-        names = first_names(list(dict.fromkeys(PurePath(name).name for name in lost)))
-        why = f"shapes that are not drawn: no such file, or none of {', '.join(mesh_formats())}"
-        found.parts.append(Part("mesh", "", f"{why}: {names}"))
+        of_kind: dict[str, list[str]] = {}
+        for name in dict.fromkeys(PurePath(name).name for name in lost):
+            kind = PurePath(name).suffix.lower()
+            why = "no such file"
+            if kind not in mesh_formats():
+                cure = "; the package pycollada reads .dae" if kind == ".dae" else ""
+                why = f"none of {', '.join(mesh_formats())}{cure}"
+            of_kind.setdefault(why, []).append(name)
+        for why, names in of_kind.items():
+            text = f"shapes that are not drawn, {why}: {first_names(names)}"
+            found.parts.append(Part("mesh", "", text))
     for prefix, uri in root.element.nsmap.items():
         if uri.startswith(UNDECLARED):
             _add(f"xmlns:{prefix}", Rule(_lacking(root.element, uri)), "", "", 0, found)
@@ -233,7 +241,7 @@ def _unknown(name: str, element: Any) -> Rule:
     )
     if is_mechanical(name) or names_links:
         return Rule("an unknown element that acts on the motion", True)
-    return Rule("an unknown element")
+    return Rule("an unknown element" if element is not None else "an unknown attribute")
 
 
 def _add(name: str, rule: Rule, value: str, owner: str, line: int, found: Unread) -> None:

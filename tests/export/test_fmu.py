@@ -11,7 +11,7 @@ import pytest
 from fmpy.build import build_platform_binary
 from fmpy.validation import validate_fmu
 
-from concur.codegen import CompilerWarning
+from concur.codegen import CompilationError, CompilerWarning, find_compiler
 from concur.export import Entry, FmuModel, Signal, write_fmu
 from concur.simulation._step import runge_kutta
 from tests.export._units import (
@@ -190,6 +190,13 @@ def test_tools_build_binaries_from_the_sources(version, tmp_path):
     unit.step(0.1)
     np.testing.assert_allclose(unit.get("x"), exact(0.1, [1.0, 0.0]), atol=1e-8)
     unit.close()
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_failed_compilation_is_told_by_its_first_error(tmp_path):
+    (tmp_path / "bad.c").write_text("int f(void) { return lost; }\nint g(void) { return gone; }\n")
+    with pytest.raises(CompilationError, match=r"bad\.c:1:\d+: error: .*lost"):
+        find_compiler().run(["-c", "bad.c"], tmp_path)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
