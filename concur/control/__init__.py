@@ -29,7 +29,7 @@ from concur.control._mismatch import MomentumMismatch
 from concur.control._mismatch import mismatch as mismatch
 from concur.control._own_law import Law, tracking_law
 from concur.control._passive import PassiveServo
-from concur.control._reading import read_each, read_limits, read_outputs
+from concur.control._reading import read_each, read_limits, read_outputs, stated_limits
 from concur.control._redundancy import Redundancy
 from concur.control._servo import Servo
 from concur.control._singularities import (
@@ -99,6 +99,7 @@ __all__ = [
     "side",
     "singular_error",
     "singularities",
+    "stated_limits",
     "tick_function",
     "tracking_law",
 ]

@@ -255,7 +255,7 @@ def _gain_matrix(where: str, value: Any, outputs: Sequence[Output]) -> np.ndarra
 
 
 def read_limits(where: str, value: Any, model: ReducedModel) -> np.ndarray:
-    """Read torque limits as a user writes them.
+    """Read torque limits as a user writes them: a law keeps none that is wider than the robot's.
 
     Parameters
     ----------
@@ -263,9 +263,9 @@ def read_limits(where: str, value: Any, model: ReducedModel) -> np.ndarray:
         Place named in errors.
     value : bool, float, sequence, mapping or None
         True for those of the robot's motors and joints; one limit for all controls; one per
-        control; or a mapping from names of controls to limits, where the others have none. A limit
-        is a number (the largest size in both directions), a pair (lower, upper), or None or
-        infinity for no limit. N for forces, N m for torques.
+        control; or a mapping from names of controls to limits. A limit is a number (the largest
+        size in both directions), a pair (lower, upper), or None or infinity for no limit. N for
+        forces, N m for torques. Controls keep the limits of the robot where these are narrower.
     model : ReducedModel
         Model of the robot with its controls.
 
@@ -285,16 +285,46 @@ def read_limits(where: str, value: Any, model: ReducedModel) -> np.ndarray:
     OutputError
         If a lower limit is not below its upper one, or the robot has no limits.
     """
+    own = getattr(model.system, "control_limits", np.full(model.nu, np.inf))[:, None]
+    if value is True and not np.isfinite(own).any():
+        raise OutputError(
+            where,
+            expected="limits, or a robot with limits of motors or joints",
+            came="a robot without them",
+            cure="Give `torque` of its motors or `torque_limit` of its joints.",
+        )
+    limits = np.array([-1.0, 1.0]) * own if value is True else stated_limits(where, value, model)
+    if value is not None:
+        limits = np.clip(limits, -own, own)
+    for k in np.flatnonzero(limits[:, 0] >= limits[:, 1]):
+        raise OutputError(
+            f"{where}, control `{model.control_names[k]}`",
+            expected=f"room within {own[k, 0]:g}, the limit of the robot",
+            came=f"{value!r:.60}",
+            cure="Correct the limits.",
+        )
+    limits.setflags(write=False)
+    return limits
+
+
+def stated_limits(where: str, value: Any, model: ReducedModel) -> np.ndarray:
+    """Read torque limits as they are written, where those of the robot may be narrower.
+
+    Parameters
+    ----------
+    where : str
+        Place named in errors.
+    value : float, sequence, mapping or None
+        As of `read_limits`, without True.
+    model : ReducedModel
+        Model of the robot with its controls.
+
+    Returns
+    -------
+    numpy.ndarray
+        Lower and upper limits, shape (nu, 2).
+    """
     names = list(model.control_names)
-    if value is True:
-        value = getattr(model.system, "control_limits", np.full(len(names), np.inf))
-        if not np.isfinite(value).any():
-            raise OutputError(
-                where,
-                expected="limits, or a robot with limits of motors or joints",
-                came="a robot without them",
-                cure="Give `torque` of its motors or `torque_limit` of its joints.",
-            )
     if isinstance(value, Mapping):
         entries = _by_name(where, value, names, "control", None)
     elif value is None or not np.iterable(value) or isinstance(value, str):
@@ -305,9 +335,7 @@ def read_limits(where: str, value: Any, model: ReducedModel) -> np.ndarray:
         raise unequal(where, "limit", names, "control", (len(entries),))
     pairs = zip(names, entries, strict=True)
     rows = [_read_limit(f"{where}, control `{name}`", entry) for name, entry in pairs]
-    limits = np.array(rows, dtype=float).reshape(-1, 2)
-    limits.setflags(write=False)
-    return limits
+    return np.array(rows, dtype=float).reshape(-1, 2)
 
 
 def _read_limit(where: str, entry: Any) -> tuple[float, float]:

@@ -57,9 +57,9 @@ class Servo(TrackingLaw):
         `constraints` 0.4.
     torque_limits : bool, float, sequence or mapping, optional
         Limits of the controls, N and N m: a number, one per control, or pairs of lower and
-        upper limit; also by name of the control; True: those of the robot's motors and joints.
-        Where they do not suffice the law slows all joints down together. Default: none; with
-        `constraints` those of the robot.
+        upper limit; also by name of the control; True: those of the robot's motors and joints,
+        which hold beside numbers too, where they are narrower. Where limits do not suffice the
+        law slows all joints down together. Default: none; with `constraints` those of the robot.
     use_measured_velocity : bool
         Whether the law takes all measured velocities of the robot v, shape (nv,), in place of
         the shape velocities s: the momentum then is the one measured, not the model's.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.control import GAINS, KINDS, Servo, TrackingLaw, law_of_kind, own_kind, read_limits
+from concur.control import GAINS, KINDS, Servo, TrackingLaw, law_of_kind, own_kind, stated_limits
 from concur.errors import ConcurError, DescriptionError
 from concur.files import is_file, read_text
 from concur.io._configuration import check_joints
@@ -268,20 +268,24 @@ def check_reserve(
     given = options.get("torque_limits")
     if given is None or isinstance(given, bool):
         return
-    largest = np.abs(read_limits("torque limits", given, model))
-    for name, most, ends in zip(
-        model.control_names, model.robot.control_limits, largest, strict=True
-    ):
-        if (np.isfinite(ends) & (ends >= most)).any():
-            raise fault(
-                path,
-                table,
-                "torque_limits",
-                expected=f"less than {most:g}, the limit of `{name}` in the robot",
-                came=f"{ends[np.isfinite(ends)].max():g}",
-                cure="Write torque_limits = true for the limits of the robot; numbers are for a "
-                "law that keeps a reserve.",
-            )
+    own = dict(zip(model.control_names, model.robot.control_limits, strict=True))
+    ends = np.abs(stated_limits("torque limits", given, model))
+    wide = np.isfinite(ends) & (ends >= np.array(list(own.values()))[:, None])
+    at = np.flatnonzero(wide.any(axis=1))
+    single = not np.iterable(given)
+    if not at.size or (single and not wide.all()):
+        return
+    at_fault = int(np.argmax(list(own.values()))) if single else int(at[0])
+    name, stated = list(own)[at_fault], ends[at_fault]
+    raise fault(
+        path,
+        table,
+        "torque_limits",
+        expected=f"less than {own[name]:g}, the limit of `{name}` in the robot",
+        came=f"{stated[np.isfinite(stated)].max():g}",
+        cure="Leave out controls without a reserve, or write torque_limits = true for all: the law "
+        "keeps the limits of the robot.",
+    )
 
 
 def option_at_fault(error: ConcurError) -> tuple[str, str]:

@@ -87,3 +87,23 @@ def test_limits_of_the_robot_are_taken_by_true() -> None:
     assert Servo(reduce(weak), law.outputs, 4.0, 4.0, torque_limits=False).torque_limits is None
     with pytest.raises(OutputError, match="a robot with limits of motors or joints"):
         replace(law, torque_limits=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (2.0, [[-2.0, 2.0], [-2.0, 2.0]]),
+        (20.0, [[-20.0, 20.0], [-2.5, 2.5]]),
+        ({"upper": 3.0}, [[-3.0, 3.0], [-2.5, 2.5]]),
+        ({"fore": [-1.0, np.inf]}, [[-np.inf, np.inf], [-1.0, 2.5]]),
+        ([None, [-9.0, 2.0]], [[-np.inf, np.inf], [-2.5, 2.0]]),
+    ],
+)
+def test_a_law_keeps_no_limit_wider_than_the_robots(given: object, kept: list[object]) -> None:
+    law = arm(None)
+    robot = law.model.robot
+    bodies = [replace(b, torque_limit=2.5) if b.name == "fore" else b for b in robot.bodies]
+    model = reduce(replace(robot, bodies=bodies))
+    assert Servo(model, law.outputs, 4.0, 4.0, torque_limits=given).torque_limits.tolist() == kept
+    with pytest.raises(OutputError, match=r"room within 2\.5, the limit of the robot"):
+        Servo(model, law.outputs, 4.0, 4.0, torque_limits={"fore": [3.0, 4.0]})

@@ -71,6 +71,28 @@ def test_limits_of_a_law_do_not_repeat_those_of_motors(limits, words, table, tmp
     assert (caught.value.table, caught.value.field) == (table, "torque_limits")
 
 
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [("0.34", ""), ("0.36", ""), ("0.41", "less than 0.4, the limit of `right motor`"),
+     ('{ "right motor" = 0.39 }', ""), ('{ "left motor" = 0.35 }', "less than 0.35, the limit of")],
+)  # fmt: skip
+def test_one_number_for_motors_with_different_limits_holds_where_it_is_smaller(
+    limits, words, tmp_path
+) -> None:
+    path = written(tmp_path, TASK.replace("torque_limits = true", f"torque_limits = {limits}"))
+    robot = tmp_path / "rover.toml"
+    left, right = robot.read_text().split('name = "right motor"')
+    robot.write_text(f'{left}name = "right motor"{right.replace("torque = 0.35", "torque = 0.4")}')
+    if words:
+        with pytest.raises(cc.errors.DescriptionError, match=words):
+            cc.load_task(path).law  # noqa: B018
+        return
+    given = tomllib.loads(f"limits = {limits}")["limits"]
+    wanted = [given] * 2 if isinstance(given, float) else [0.35, given["right motor"]]
+    kept = cc.load_task(path).law.torque_limits[:, 1]
+    np.testing.assert_array_equal(kept, np.minimum(wanted, [0.35, 0.4]))
+
+
 def test_friction_beside_that_of_motors_is_refused_with_both_places(tmp_path: Path) -> None:
     for table, words in (("coulomb = 0.1", "`coulomb` of `left motor`"),
                          ("resolution = 1e-3", "`resolution` of `left_wheel`")):  # fmt: skip
