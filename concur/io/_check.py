@@ -15,7 +15,7 @@ import numpy as np
 from concur.control import Reach, TorqueReserve, TrackingLaw, lost_direction
 from concur.errors import DescriptionError, UnknownNameError
 from concur.files import is_file
-from concur.io._facts import suspicious_task
+from concur.io._facts import suspicious_task, torque_limits
 from concur.io._robot import load, load_shipped, shipped_names
 from concur.io._task import Task, load_task
 from concur.io._urdf_lint import suspicious_urdf
@@ -214,6 +214,9 @@ class Check(JsonResult):
             for output, pose in self.start.poses.items():
                 shown = " ".join(f"{name} {round(x, 9) + 0.0:.4g}" for name, x in pose.items())
                 found.append(f"{output} at the start: {shown}")
+            found += [f"reference of {text}" for text in self.start.task.reference.notes]
+            if self.start.task.law.torque_limits is not None:
+                found.append(f"torque limits: {torque_limits(self.start.task.law)}")
             for label, entries in _campaign(self.start.task).items():
                 names = ", ".join(entry["name"] for entry in entries)
                 found.append(f"{label}: {names or 'none'}")

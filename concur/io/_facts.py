@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from concur.control import JointLimits, TrackingLaw
+from concur.errors import ConcurError
 from concur.io._task import Task
+from concur.outputs.groups import named
 from concur.reduction import momenta_text
 from concur.results import picked, plain
 from concur.robot import suspicious, suspicious_points, suspicious_start
+
+FAR, FAR_TURN = 30.0, 0.5
+"""Distance of a reference at the start, in sizes of the robot and rad, that suggests a mistake."""
+
+SMALL_UNITS = {"mm": 1e-3, "cm": 1e-2}
+"""Units in which a position may be written by mistake, m."""
 
 
 def task_facts(task: Task) -> list[tuple[str, str]]:
@@ -48,6 +57,9 @@ def task_facts(task: Task) -> list[tuple[str, str]]:
             if kind in gains
         )
         facts.append((f"Gains of {name}", ", ".join(values)))
+    for note in task.reference.notes:
+        name, _, text = note.partition(": ")
+        facts.append((f"Reference of {name}", text))
     facts += _options(servo, task.plant_momentum)
     limits = JointLimits.of(task.robot, *([task.plant] if task.plant else []))
     stated = [limits.positions, limits.speeds, limits.torques]
@@ -93,23 +105,21 @@ def _options(servo: TrackingLaw, started: np.ndarray | None) -> list[tuple[str, 
             ("Singular configurations", f"damped below a margin of {servo.damping_threshold:g}")
         )
     if servo.torque_limits is not None:
-        limited = [
-            f"{name} {low:g} to {high:g} {unit}"
-            for name, (low, high), unit in _limits(servo)
-            if np.isfinite([low, high]).any()
-        ]
-        alike = {(tuple(pair), unit) for _, pair, unit in _limits(servo)}
-        if len(alike) == 1 and len(limited) > 1:
-            (low, high), unit = alike.pop()
-            limited = [f"each drive {low:g} to {high:g} {unit}"]
-        facts.append(("Torque limits", ", ".join(limited)))
+        facts.append(("Torque limits", torque_limits(servo)))
     return facts
 
 
-def _limits(servo: TrackingLaw) -> list[tuple[str, np.ndarray, str]]:
-    """Name, pair of limits and unit of each control."""
-    model = servo.model
-    return list(zip(model.control_names, servo.torque_limits, model.control_units, strict=True))
+def torque_limits(law: TrackingLaw) -> str:
+    """Limits that a law keeps, and which of them are the robot's own: numbers may be wider."""
+    model, each = law.model, list[str]()
+    of_robot = model.robot.control_limits
+    for ends, unit, own in zip(law.torque_limits, model.control_units, of_robot, strict=True):
+        holds = own < np.inf and own in (-ends[0], ends[1])
+        each.append(f"{ends[0]:g} to {ends[1]:g} {unit}{', of the robot' * bool(holds)}")
+    if len(set(each)) == 1 < len(each):
+        return f"each drive {each[0]}"
+    named = zip(model.control_names, each, law.torque_limits, strict=True)
+    return "; ".join(f"{name} {text}" for name, text, ends in named if np.isfinite(ends).any())
 
 
 def _momentum(values: Sequence[float] | np.ndarray) -> str:
@@ -156,7 +166,7 @@ def suspicious_task(task: Task) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        A sentence about each: robot, plant, start, and points of outputs.
+        A sentence about each: robot, plant, start, references, and points of outputs.
 
     Examples
     --------
@@ -169,9 +179,39 @@ def suspicious_task(task: Task) -> tuple[str, ...]:
     if task.plant is not None:
         found += tuple(f"plant, {text}" for text in suspicious(task.plant))
     found += suspicious_start(task.robot, task.q0)
-    found += tuple(f"reference of {note}" for note in task.reference.notes)
+    found += tuple(f"reference of {text}" for text in task.reference.warnings)
+    with suppress(ConcurError):  # of a law that does not fit; whoever needs it refuses it
+        found += tuple(_misread(task))
     points = [(output.name, output.point) for output in task.outputs]
     return (*found, *suspicious_points(task.robot, points))
+
+
+def _misread(task: Task) -> Iterator[str]:
+    """References that begin at the outputs if their numbers are read in another way."""
+    size, start = task.robot.extent, 0
+    actual, wanted = task.law.output(task.q0), task.reference(0.0).pose
+    for output in task.outputs:
+        part = slice(start, start + output.pose_size)
+        start, names = part.stop, named(output.group).coordinate_names
+        text = f"reference of {output.name}: at t = 0 it is"
+        here, there = (pose[part] for pose in (actual, wanted))
+        place = [name in ("x", "y", "z") for name in names]
+        away, *off = (
+            float(np.linalg.norm(scale * there[place] - here[place]))
+            for scale in (1.0, *SMALL_UNITS.values())
+        )
+        if away > FAR * size and min(off) < size:
+            unit = list(SMALL_UNITS)[int(np.argmin(off))]
+            yield f"{text} {away:.4g} m away, on a robot of {size:.2g} m: {unit} instead of m?"
+        if names[-1] == "qw":
+            # Both signs of a quaternion are the same orientation.
+            orders = there[-4:], np.roll(there[-4:], -1)
+            turn, turned = (2.0 * np.arccos(min(1.0, abs(q @ here[-4:]))) for q in orders)
+            if turn > FAR_TURN and turned < 0.1 * turn:
+                yield (
+                    f"{text} turned by {turn:.2g} rad, but by {turned:.2g} rad if its quaternion "
+                    "has the scalar part first: write x, y, z, w"
+                )
 
 
 def _gains(task: Task) -> dict[str, dict[str, list[float]]]:

@@ -87,6 +87,9 @@ MAKERS: dict[str, Callable[..., Reference]] = {
 }
 """Function that makes each kind of reference."""
 
+SAME = 0.02
+"""Part of a run by which samples of a file may begin later, or end earlier or later."""
+
 _OF_POSES = ("start", "attitude", "turning")
 """Parameters of paths of poses only, of `polynomial` and `circle`."""
 
@@ -122,8 +125,13 @@ def read_reference(
     outputs: Sequence[Output],
     given_tables: Mapping[str, dict[str, Any]],
     path: str | PathLike[str],
+    duration: float,
 ) -> Reference:
-    """Build the reference of all outputs from the tables [reference.<output>]."""
+    """Build the reference of all outputs from the tables [reference.<output>].
+
+    Its `warnings` state where samples of a file and a run of this duration (s) do not cover the
+    same time.
+    """
     named = {output.name: output for output in outputs}
     for name in given_tables:
         if name not in named:
@@ -139,7 +147,33 @@ def read_reference(
         parts = [_total(output, named, given_tables, own) for output in outputs]
         whole = references.stack(*parts)
     whole.notes = tuple(f"{name}: {note}" for name, part in own.items() for note in part.notes)
+    whole.warnings = tuple(
+        f"{name}: {text}"
+        for name, part in own.items()
+        for text in (*part.warnings, *_beyond(part, duration))
+    )
     return whole
+
+
+def _beyond(part: Reference, duration: float) -> list[str]:
+    """Where the samples of a file begin or end away from the ends of a run."""
+    if part.span is None:
+        return []
+    first, last = part.span
+    found, near = [], SAME * duration
+    if first > near:
+        found.append(f"the run begins at 0, its samples at {first:.6g} s: {_straight(part, first)}")
+    if last < duration - near:
+        ends = f"the run ends at {duration:.6g} s, its samples at {last:.6g} s"
+        found.append(f"{ends}: {_straight(part, last)}")
+    elif last > duration + near:
+        found.append(f"the run ends at {duration:.6g} s, its samples at {last:.6g} s")
+    return found
+
+
+def _straight(part: Reference, t: float) -> str:
+    speed = np.linalg.norm(part(t).twist)
+    return f"beyond them it goes straight on, at a speed of {speed:.2g} (m/s and rad/s together)"
 
 
 def _own_reference(
@@ -171,8 +205,11 @@ def _own_reference(
             cure = "Give each point one number per coordinate of the output."
             raise refused((None,), expected, f"{reference.pose_size} coordinates", cure)
         carried = _carried(output, reference, drift, moving)
-        planar = output.group == "SE2" and kind != "file"
-        return references.planar(carried) if planar else carried
+        if output.group == "SE2" and kind != "file":
+            carried = references.planar(carried)
+        for fact in ("notes", "warnings", "span", "smoothing"):
+            setattr(carried, fact, getattr(reference, fact))
+        return carried
 
     found: Reference = build(fields, table, path, file, at, made)
     return found

@@ -678,7 +678,7 @@ class Task:
                 )
             value = np.asarray(tables[output][field_name], dtype=float) + change
             tables[output][field_name] = value.tolist()
-        return read_reference(self.outputs, tables, self.path)
+        return read_reference(self.outputs, tables, self.path, self.duration)
 
 
 def load_task(path: str | PathLike[str]) -> Task:
@@ -786,7 +786,7 @@ def _read(path: str | PathLike[str]) -> Task:
         outputs=outputs,
         stiffness=gains.pop("stiffness"),
         damping=gains.pop("damping"),
-        reference=read_reference(outputs, task.reference, path),
+        reference=read_reference(outputs, task.reference, path, task.simulation.duration),
         q0=start,
         initial_velocities=velocities,
         duration=task.simulation.duration,

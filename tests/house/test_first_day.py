@@ -5,6 +5,7 @@ The lines that install are left to .ci/run, which installs the package in fresh 
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import signal
@@ -108,3 +109,77 @@ def test_commands_of_the_page_run(tmp_path):
     assert "passed" in done.stdout
     assert last == "concur view out/my_satellite"
     assert_shown(last, tmp_path, environment)
+
+
+SPACECRAFT = "docs/howto/spacecraft.md"
+
+
+def panda(file):
+    """An arm with the names and the places of joints of a Panda, and with inertias of our own."""
+    places = (
+        *((0, 0, 0.333, 0), (0, 0, 0, -90), (0, -0.316, 0, 90), (0.0825, 0, 0, 90)),
+        *((-0.0825, 0.384, 0, -90), (0, 0, 0, 90), (0.088, 0, 0, 90)),
+    )
+    ends = (
+        *((-2.9, 2.9, 87), (-1.76, 1.76, 87), (-2.9, 2.9, 87), (-3.07, -0.07, 87)),
+        *((-2.9, 2.9, 12), (-0.02, 3.75, 12), (-2.9, 2.9, 12)),
+    )
+    parts = []
+    for k in range(8):
+        mass = max(0.5, 3.0 - 0.4 * k)
+        inertia = " ".join(f'i{axis}="{0.01 * mass}"' for axis in ("xx", "yy", "zz"))
+        zeros = " ".join(f'i{axis}="0"' for axis in ("xy", "xz", "yz"))
+        parts.append(
+            f'<link name="panda_link{k}"><inertial><origin xyz="0.01 0.02 -0.03"/>'
+            f'<mass value="{mass}"/><inertia {inertia} {zeros}/></inertial></link>'
+        )
+    joint = (
+        '<joint name="{}" type="{}"><parent link="panda_link{}"/><child link="{}"/>'
+        '<origin xyz="{} {} {}" rpy="{} 0 {}"/><axis xyz="{}"/>{}</joint>'
+    )
+    for k, ((x, y, z, turn), (low, high, most)) in enumerate(zip(places, ends, strict=True)):
+        limit = f'<limit lower="{low}" upper="{high}" effort="{most}" velocity="2.175"/>'
+        roll, name = math.radians(turn), f"panda_joint{k + 1}"
+        child = f"panda_link{k + 1}"
+        parts.append(joint.format(name, "revolute", k, child, x, y, z, roll, 0, "0 0 1", limit))
+    tip = "panda_hand_tcp"
+    parts.append(f'<link name="{tip}"/><link name="finger"><inertial><mass value="0.01"/>')
+    parts.append('<inertia ixx="1e-6" iyy="1e-6" izz="1e-6" ixy="0" ixz="0" iyz="0"/>')
+    parts.append("</inertial></link>")
+    parts.append(joint.format("tip", "fixed", 7, tip, 0, 0, 0.21, 0, -math.pi / 4, "0 0 1", ""))
+    limit = '<limit lower="0" upper="0.04" effort="100" velocity="0.2"/>'
+    name = "panda_finger_joint1"
+    parts.append(joint.format(name, "prismatic", 7, "finger", 0, 0, 0.16, 0, 0, "0 1 0", limit))
+    file.write_text(f'<robot name="panda">{"".join(parts)}</robot>')
+
+
+@pytest.mark.extended
+def test_arm_on_a_spacecraft_runs_from_its_files_to_code_and_laws(tmp_path):
+    """The page with an arm of the same names, as the package may not be there."""
+    panda(tmp_path / "panda.urdf")
+    for name, block in zip(("panda", "chaser", "task"), blocks("toml", SPACECRAFT), strict=True):
+        (tmp_path / f"{name}.toml").write_text(block)
+    (path,) = blocks("python", SPACECRAFT)
+    install, track, export, compare = blocks("bash", SPACECRAFT)
+    assert install.splitlines()[0] == "python -m pip install example-robot-data==6.0.0"
+    assert track.splitlines().pop() == "concur view out/run"
+    scripts = sysconfig.get_path("scripts")
+    environment = os.environ | {"PATH": scripts + os.pathsep + os.environ["PATH"]}
+    checked = install.splitlines()[-1]
+    runs = [f"python - <<'END'\n{path}END", *track.splitlines()[:-1], export, compare]
+    said = {}
+    for command in (checked, *runs):
+        done = subprocess.run(
+            ["bash", "-euc", command],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+        said[command] = done.stdout
+    assert "reference of hand: 1201 samples that scatter by" in said[track.splitlines()[0]]
+    assert "arm_panda_joint5 -12 to 12 N m" in said[track.splitlines()[1]]
+    assert re.search(r"\d+ states, 0 wrong", said[export])
+    assert all(law in said[compare] for law in ("servo", "passive", "pd"))
+    assert (tmp_path / "out/fmu/chaser_servo.fmu").is_file()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from concur.io import load_task, task_facts
+import concur as cc
+from concur.io import check, load_task, suspicious_task, task_facts
 
 TASK = """
 name = "tumbling"
@@ -20,6 +23,7 @@ stiffness = 4.0
 damping = 4.0
 [reference.hand]
 kind = "hold"
+point = [1.2, 0.7]
 point = [0.0, 0.0, 0.0, 1.0]
 [servo]
 use_measured_velocity = {measured}
@@ -82,6 +86,7 @@ stiffness = 4.0
 damping = 4.0
 [reference.turn]
 kind = "hold"
+point = [1.2, 0.7]
 point = [0.0]
 [simulation]
 duration = 1.0
@@ -116,3 +121,128 @@ def test_the_plant_is_shown_with_the_tables_that_change_it(
     (tmp_path / "task.toml").write_text(text, encoding="utf-8")
     task = load_task(tmp_path / "task.toml")
     assert dict(task_facts(task))["Plant"] == f"the robot of the servo's model{more}"
+
+
+FOLLOWS = """
+name = "follows"
+robot = "free_flyer"
+[[outputs]]
+name = "hand"
+body = "tool"
+group = "R3xSO3"
+stiffness = 4.0
+damping = 4.0
+[reference.hand]
+kind = "file"
+file = "hand.csv"
+[initial.q]
+JOINTS
+[simulation]
+duration = 2.0
+"""
+ROBOT = cc.robots.free_flyer()
+JOINTS = dict(zip(ROBOT.joint_names[1:], (0.5, -1.5, 2.1, 0.2, -0.4, 0.8), strict=True))
+TIME, X, *_ = np.eye(8)
+PLACE, TURN = np.eye(8)[1:4].sum(axis=0), np.eye(8)[4:].sum(axis=0)
+
+
+def _told(folder: Path, change: Callable[[np.ndarray], np.ndarray], more: str = "") -> list[str]:
+    """Warnings about a file of samples at the hand, after a change of its rows."""
+    joints = "\n".join(f"{name} = {angle}" for name, angle in JOINTS.items())
+    path = folder / "task.toml"
+    path.write_text(FOLLOWS.replace("JOINTS", joints).replace("[initial.q]", more + "[initial.q]"))
+    q = ROBOT.neutral()
+    q[7:] = list(JOINTS.values())
+    hand = cc.Output("hand", "tool", "R3xSO3")
+    place = cc.Servo(cc.reduce(ROBOT), [hand], 4, 4).output(q)
+    t = np.arange(0.0, 2.001, 0.02)
+    rows = np.column_stack([t, np.tile(place, (len(t), 1))])
+    rows += (0.01 * t + 1e-3 * np.sin(3.0 * t))[:, None] * X
+    np.savetxt(folder / "hand.csv", change(rows), "%.7f", ",")
+    return list(suspicious_task(load_task(path)))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda x: x, ""),
+        (lambda x: x[1:], ""),
+        (lambda x: x[3:], "the run begins at 0, its samples at 0.06 s: beyond them it goes "
+         "straight on, at a speed of 0.013 "),
+        (lambda x: x[:-1], ""),
+        (lambda x: x[:-3], "the run ends at 2 s, its samples at 1.94 s: beyond them it goes"),
+        (lambda x: x * (1.0 + 0.01 * TIME), ""),
+        (lambda x: x * (1.0 + 999.0 * TIME), "the run ends at 2 s, its samples at 2000 s"),
+        (lambda x: x * (1.0 + 999.0 * PLACE), "mm instead of m?"),
+        (lambda x: x * (1.0 + 99.0 * PLACE), "cm instead of m?"),
+        (lambda x: x + 29.0 * ROBOT.extent * X, ""),
+        (lambda x: x + 31.0 * ROBOT.extent * X, "instead of m?"),
+        (lambda x: np.hstack([x[:, :4], np.roll(x[:, 4:], 1, axis=1)]), "scalar part first: write"),
+        (lambda x: x * (1.0 - 2.0 * TURN), ""),
+        (lambda x: np.delete(x, slice(40, 60), 0), "no samples for 0.42 s after t = 0.78 s"),
+    ],
+)  # fmt: skip
+def test_files_that_do_not_fit_the_run_or_the_robot_are_told(
+    change: Callable[[np.ndarray], np.ndarray], words: str, tmp_path: Path
+) -> None:
+    told = _told(tmp_path, change)
+    assert len(told) == bool(words), told
+    assert words in "".join(told)
+
+
+def test_what_a_file_tells_is_told_of_a_moving_reference_too(tmp_path: Path) -> None:
+    """A drift and a moving frame make another reference of the samples."""
+    more = "drift = [0.001, 0.0, 0.0]\nmoving = [0.0, 0.0, 0.0, 0.0, 0.0, 0.001]\n"
+    told = _told(tmp_path, lambda x: x * (1.0 + TIME), more)
+    assert told == ["reference of hand: the run ends at 2 s, its samples at 4 s"]
+    notes = check(load_task(tmp_path / "task.toml")).notes
+    assert [
+        note for note in notes if note.startswith("reference of hand: 101 samples that scatter")
+    ]
+
+
+LIMITED = """
+name = "limited"
+robot = "robot.toml"
+simulation = { duration = 1.0 }
+servo = { torque_limits = LIMITS }
+initial.q = { a = 0.3, b = 0.9, c = 0.3 }
+[[outputs]]
+name = "tip"
+body = "c"
+point = [0.0, 0.0, 0.5]
+group = "R2"
+axes = "xz"
+stiffness = 4.0
+damping = 4.0
+[reference.tip]
+kind = "hold"
+point = [1.2, 0.7]
+"""
+THREE = 'name = "three"\n[[bodies]]\nname = "root"\njoint = { type = "Fixed" }\n' + "".join(
+    f'[[bodies]]\nname = "{name}"\nparent = "{on}"\nplacement = {{ translation = [0, 0, 0.5] }}\n'
+    f'joint = {{ type = "Revolute", axis = [0, 1, 0] }}\n{limit}\n'
+    "inertia = { mass = 1.0, box = [0.1, 0.1, 0.4] }\n"
+    for name, on, limit in (
+        ("a", "root", "torque_limit = 12.0"),
+        ("b", "a", "torque_limit = 9.0"),
+        ("c", "b", ""),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ("11.0", "a -11 to 11 N m; b -9 to 9 N m, of the robot; c -11 to 11 N m"),
+        ("{ a = 5.0 }", "a -5 to 5 N m; b -9 to 9 N m, of the robot"),
+        ("true", "a -12 to 12 N m, of the robot; b -9 to 9 N m, of the robot"),
+        ("8.0", "each drive -8 to 8 N m"),
+    ],
+)
+def test_a_fact_says_which_limits_of_torque_hold(limits: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "robot.toml").write_text(THREE)
+    (tmp_path / "task.toml").write_text(LIMITED.replace("LIMITS", limits))
+    task = load_task(tmp_path / "task.toml")
+    assert dict(task_facts(task))["Torque limits"] == words
+    assert f"torque limits: {words}" in check(task).notes

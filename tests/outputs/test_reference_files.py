@@ -11,6 +11,7 @@ from scipy.spatial.transform import Rotation
 import concur as cc
 from concur.errors import ConcurError, DescriptionError
 from concur.outputs.references import circle, from_file, hold, moving, planar, polynomial, table
+from concur.outputs.references._file import WINDOW, _Fit
 from concur.outputs.references._motions import logarithm
 
 TIMES = np.arange(0.0, 4.0, 0.01)
@@ -84,9 +85,10 @@ def test_tolerance_holds_for_every_sample(tolerance: float, tmp_path: Path) -> N
 
 def test_tolerance_below_the_rounding_is_refused_with_what_is_possible(tmp_path: Path) -> None:
     file = written(tmp_path, MOTIONS["R"], 3)
-    with pytest.raises(ConcurError, match="at least about 0") as caught:
+    with pytest.raises(
+        ConcurError, match=r"`smooth` = 1e-05 m .*, got one 0\.000\d+ m off at t = "
+    ):
         from_file(file, 1e-5, group="R")
-    assert "smooth" in caught.value.where
 
 
 def test_torque_is_that_of_the_motion(tmp_path: Path) -> None:
@@ -192,6 +194,118 @@ def test_broken_files_are_refused_with_their_name(name: str, ending: str, tmp_pa
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(ConcurError, match=r"from_file|path\."):
         from_file(file, group="R")
+
+
+POSES = "# a comment\n\nt,x,y,z,qx,qy,qz,qw\n" + "".join(
+    f"{0.01 * k:.2f},0,0,0,0,0,0,1\n" for k in range(60)
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("0.05,0,", "0.05,nan,", r"finite numbers in line 9, got 0\.05, nan, 0,"),
+        ("0.05,0,", "0.05,,", r"8 numbers in line 9, got an empty cell"),
+        ("0.05,0,", "0.05,5m,", r"8 numbers in line 9, got 5m"),
+        ("0.05,0,", "0.05,0,0,", r"8 numbers in line 9, got 9 columns"),
+        ("0.05,0,", "0.03,0,", r"in line 9, got 0\.03 s after 0\.04 s"),
+        ("0.05,0,", "0.0400009,0,", r"by at least 1e-06 s in line 9"),
+        ("0.05,0,", "0.0400011,0,", ""),
+        ("0.05,0,0,0,0,0,0,1\n", "0.05,0,0,0,0,0,0,1.0011\n", r"in line 9, got the norm 1\.0011"),
+        ("0.05,0,0,0,0,0,0,1\n", "0.05,0,0,0,0,0,0,1.0009\n", ""),
+        ("qx,qy,qz,qw", "rx,ry,rz,other", ""),  # in order
+        (",qw\n", "\n", "as quaternions"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_told_with_its_line(
+    old: str, new: str, words: str, tmp_path: Path
+) -> None:
+    file, text = tmp_path / "poses.csv", POSES.replace(old, new, 1)
+    if new == "\n":  # rotation vectors in place of quaternions
+        text = text.replace(",0,0,0,1\n", ",0,0,0\n")
+    file.write_text(text)
+    if not words:
+        assert from_file(file, group="R3xSO3").span == (0.0, 0.59)
+        return
+    with pytest.raises(DescriptionError, match=rf"poses\.csv: expected .*{words}"):
+        from_file(file, group="R3xSO3")
+
+
+def test_a_sample_apart_from_all_others_is_named(tmp_path: Path) -> None:
+    file = written(tmp_path, MOTIONS["R3"], 5)
+    lines = file.read_text().splitlines()
+    cells = lines[220].split(",")
+    lines[220] = ",".join([*cells[:2], str(float(cells[2]) + 0.2), cells[3]])
+    file.write_text("\n".join(lines))
+    with pytest.raises(DescriptionError, match=r"off at t = 2\.2 s \(line 221\)"):
+        from_file(file, group="R3")
+
+
+@pytest.mark.parametrize(("steps", "told"), [(9.9, False), (10.1, True)])
+def test_gaps_between_samples_are_told(steps: float, told: bool, tmp_path: Path) -> None:
+    t = TIMES + (steps - 1.0) * 0.01 * (TIMES > 1.0)
+    file = tmp_path / "gap.npy"
+    np.save(file, np.column_stack([t, np.sin(t)]))
+    warnings = from_file(file, group="R").warnings
+    assert bool(warnings) is told
+    assert not told or warnings[0].startswith("no samples for 0.101 s after t = 1 s (row 101)")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rounded_poses_at_100_hz_cost_no_torque(seed: int, tmp_path: Path) -> None:
+    """From rest to rest, with samples that do not change at both ends: as planners write them."""
+    rng = np.random.default_rng(seed)
+    robot = cc.robots.free_flyer()
+    model = cc.reduce(robot, momentum=rng.normal(size=6) * 0.1)
+    law = cc.Servo(model, [cc.Output("hand", "tool", "R3xSO3")], 4.0, 4.0)
+    q = robot.neutral()
+    q[7:13] = 0.3, 0.8, -1.2, 0.2, 0.7, 0.1
+    start = law.output(q)
+    turn = Rotation.from_rotvec(rng.uniform(-0.2, 0.2, 3)) * Rotation.from_quat(start[3:])
+    end = np.append(start[:3] + rng.uniform(-0.1, 0.1, 3), turn.as_quat())
+    exact = cc.references.rest_to_rest(start, end, 5.0, begin=0.5, group="R3xSO3")
+    times, file = np.arange(0.0, 6.005, 0.01), tmp_path / "hand.csv"
+    rows = np.column_stack([times, exact.sample(times)[0]])
+    np.savetxt(file, rows, "%.5f", ",", header="t,x,y,z,qx,qy,qz,qw", comments="")
+    smooth = from_file(file, group="R3xSO3")
+    assert np.abs(logarithm(exact.sample(times)[0], smooth.sample(times)[0], "R3xSO3")).max() < 2e-5
+    found, peaks = law.start(exact, near=q), []
+    for one in (exact, smooth):
+        run = cc.simulate(robot, law, one, 6.0, found.q, found.s, dt=5e-3)
+        peaks.append(np.abs(run.u).max(axis=0))
+        rows_ = run.findings(cc.simulation.Tolerances(final_error=1e-4))
+        assert not [row.quantity for row in rows_ if row.holds is False]
+    assert np.abs(peaks[1] - peaks[0]).max() < 0.03 * peaks[0].max()
+
+
+@pytest.mark.parametrize("pieces", [1, 7, WINDOW - 1, WINDOW, WINDOW + 1, 3 * WINDOW])
+def test_noise_of_a_long_spline_is_computed_on_a_window(pieces: int) -> None:
+    """Against the whole operator from samples to acceleration, column by column."""
+    times = np.arange(0.0, 10.0, 0.02)
+    found = _Fit(times, np.sin(times)[:, None], "R1").noise(pieces)
+    impulses = _Fit(times, np.eye(len(times)), f"R{len(times)}").spline(pieces)(times, 2)
+    whole = np.sqrt(np.sum(impulses**2) / len(times))
+    assert found == pytest.approx(whole, rel=1e-7 if pieces <= WINDOW else 0.02)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pieces_are_as_few_as_the_noise_allows(seed: int) -> None:
+    """At most a fifth more than the fewest with which the acceleration lacks no more than noise."""
+    rng = np.random.default_rng(seed)
+    times = np.arange(0.0, 8.0, 0.01)
+    rows = np.sin(np.outer(times, rng.uniform(2.0, 9.0, 2))) + rng.normal(0.0, 1e-4, (800, 2))
+    fit = _Fit(times, rows, "R2")
+    scatter = fit.scatter(100)
+    first = 5
+    good = [
+        n for n in range(first, 200)
+        if fit.bent(n, scatter)["m"] <= fit.noise(n) * scatter["m"]
+    ]  # fmt: skip
+    found = fit.balanced(first, scatter, 200)
+    assert found in good
+    assert good[0] <= found <= np.ceil(1.2 * good[0])
+    assert fit.balanced(good[0], scatter, 200) == good[0]
+    assert fit.balanced(first, scatter, good[0] - 1) == good[0] - 1
 
 
 def test_task_follows_a_file_beside_it(tmp_path: Path) -> None:

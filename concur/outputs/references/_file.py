@@ -12,7 +12,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -22,10 +22,11 @@ import numpy as np
 from annotated_types import Len
 from scipy.interpolate import CubicSpline, make_lsq_spline
 
+from concur.codegen import DRIFT
 from concur.errors import ConcurError, DescriptionError, shown
 from concur.files import read_bytes, read_text
 from concur.outputs.groups import NAMES, named
-from concur.outputs.references._arguments import Group, check_group, numbers, refused
+from concur.outputs.references._arguments import SHORTEST, Group, check_group, numbers, refused
 from concur.outputs.references._motions import logarithm
 from concur.outputs.references._reference import Floats, Reference
 from concur.outputs.references._tables import continuous, rates_of, samples_of, table
@@ -58,6 +59,9 @@ STEP = 1.0
 EXACT = 1e-12
 """Scatter, in the size of the coordinates, below which samples are exact but for arithmetic."""
 
+GAP = 10.0
+"""Time between two samples, in the usual one, above which the motion between them is a guess."""
+
 AUDIBLE = 1e-3
 """Part of the accelerations of a motion below which the noise of samples does no harm."""
 
@@ -72,6 +76,9 @@ ALSO = {"theta": "heading", "yaw": "heading", "w": "qw"}
 
 SI = ("", "s", "sec", "m", "rad", "1", "-")
 """Units of columns."""
+
+TURNED = "Write orientations as quaternions: scipy.spatial.transform.Rotation converts others."
+"""Cure for columns of rotation vectors and Euler angles."""
 
 UNIT = re.compile(
     r"(?P<name>.*?)\s*(?:[\[(](?!\d+\])(?P<unit>[^\])]*)[\])]|_(?P<suffix>s|ms|us|ns|m|mm|cm|rad|deg))$"
@@ -184,16 +191,29 @@ def from_file(
     path = Path(file)
     if group is not None:
         check_group(group, "from_file", NAMES)
-    times, rows = _read(path, columns, group)
-    knots, poses = samples_of("from_file", times, rows, "poses", group)
     if smooth is not None:
         smooth = float(numbers(smooth, "from_file, smooth", ndim=0))
         if not smooth > 0.0:
             raise refused("from_file, smooth", "a distance above zero, m", smooth, "Omit it.")
-    return _smoothed(knots, poses, smooth, group)
+    samples = _read(path, columns, group)
+    samples.check(group)
+    knots, poses = samples_of("from_file", samples.times, samples.rows, "poses", group)
+    reference = _smoothed(samples, knots, poses, smooth, group)
+    reference.span = float(knots[0]), float(knots[-1])
+    steps = np.diff(knots)
+    longest, usual = int(np.argmax(steps)), float(np.median(steps))
+    if steps[longest] > GAP * usual:
+        reference.warnings = (
+            f"no samples for {steps[longest]:.3g} s after t = {knots[longest]:.6g} s "
+            f"({samples.place(longest)}), {steps[longest] / usual:.0f} times the usual step: the "
+            "motion in between is a guess",
+        )
+    return reference
 
 
-def _smoothed(times: Floats, poses: Floats, smooth: float | None, group: str | None) -> Reference:
+def _smoothed(
+    samples: _Samples, times: Floats, poses: Floats, smooth: float | None, group: str | None
+) -> Reference:
     known = f"R{poses.shape[1]}" if group is None else group
     fit = _Fit(times, poses, known)
     count = len(times)
@@ -213,13 +233,14 @@ def _smoothed(times: Floats, poses: Floats, smooth: float | None, group: str | N
         within = dict.fromkeys(fit.units, smooth)
     pieces = fit.fewest(within, scatter if smooth is None else {}, count // 2)
     if pieces is None:
-        closest = max(fit.deviation(max(1, count // 2)).values())
-        raise refused(
-            "from_file, smooth",
-            f"at least about {closest:.2g}, which the closest spline reaches",
-            f"{smooth if smooth is not None else max(within.values()):.2g}",
-            "Give a larger tolerance, or remove samples that lie apart.",
-            ConcurError,
+        left = fit.left(max(1, count // 2))
+        unit = max(left, key=lambda unit: left[unit].max() / within[unit])
+        worst, closest = int(np.argmax(left[unit])), left[unit].max()
+        raise _wrong(
+            samples.path,
+            f"samples within `smooth` = {within[unit]:.2g} {unit} of a smooth motion",
+            f"one {closest:.2g} {unit} off at t = {times[worst]:.6g} s ({samples.place(worst)})",
+            "Remove samples that lie apart, or give a larger `smooth`.",
         )
     if smooth is None:
         pieces = fit.balanced(pieces, scatter, count // 4)
@@ -300,19 +321,19 @@ class _Fit:
         ways = logarithm(poses, points, self.group)
         return {unit: np.linalg.norm(ways[:, of], axis=1) for unit, of in self._of_unit.items()}
 
-    def _left(self, pieces: int) -> dict[str, Floats]:
+    def left(self, pieces: int) -> dict[str, Floats]:
         """Distance of each sample from the spline, m and rad."""
         return self._ways(self.poses, self._points(self.spline(pieces), self.times))
 
     def deviation(self, pieces: int) -> dict[str, float]:
         """Largest distance of a sample from the spline, m and rad."""
-        return {unit: float(way.max()) for unit, way in self._left(pieces).items()}
+        return {unit: float(way.max()) for unit, way in self.left(pieces).items()}
 
     def scatter(self, pieces: int) -> dict[str, float]:
         """Standard deviation of the samples, m and rad, over all directions together."""
         left = max(1, len(self.times) - pieces - DEGREE)
         return {
-            unit: float(np.sqrt(np.sum(way**2) / left)) for unit, way in self._left(pieces).items()
+            unit: float(np.sqrt(np.sum(way**2) / left)) for unit, way in self.left(pieces).items()
         }
 
     def strength(self, unit: str, pieces: int) -> float:
@@ -395,29 +416,77 @@ def _gain(times: Floats) -> float:
 # --- files ------------------------------------------------------------------------------------
 
 
-def _read(path: Path, columns: Sequence[str] | None, group: str | None) -> tuple[Floats, Floats]:
-    """Times, and rows of coordinates."""
+@dataclass(frozen=True)
+class _Samples:
+    """Times and rows of coordinates, with the lines of the file in which they stand, if any."""
+
+    path: Path
+    times: Floats
+    rows: Floats
+    lines: Sequence[int] = ()
+
+    def place(self, sample: int) -> str:
+        """Where a sample stands in the file."""
+        return f"line {self.lines[sample]}" if self.lines else f"row {sample + 1}"
+
+    def check(self, group: str | None) -> None:
+        """Refuse what no motion has, with its place in the file."""
+        numbers = np.column_stack([self.times, self.rows])
+        later = np.append(np.inf, np.diff(self.times)) >= SHORTEST
+        norms = np.ones(len(numbers))
+        if group is not None and named(group).coordinate_names[-1] == "qw":
+            norms = np.linalg.norm(self.rows[:, -4:], axis=1)
+        checks: list[tuple[Any, str, Callable[[int], str], str]] = [
+            (
+                np.isfinite(numbers).all(axis=1),
+                "finite numbers",
+                lambda k: ", ".join(f"{x:g}" for x in numbers[k]),
+                "Remove the row, or check for a lost measurement.",
+            ),
+            (
+                later,
+                f"times that increase, by at least {SHORTEST:g} s",
+                lambda k: f"{self.times[k]:.9g} s after {self.times[k - 1]:.9g} s",
+                "Sort the rows by time, and remove doubles.",
+            ),
+            (
+                np.abs(norms - 1.0) <= DRIFT,
+                "a unit quaternion x, y, z, w",
+                lambda k: f"the norm {norms[k]:.6g}",
+                "Divide it by its norm, and check that the scalar part comes last.",
+            ),
+        ]
+        for holds, expected, came, cure in checks:
+            if not holds.all():
+                k = int(np.argmin(holds))
+                raise _wrong(self.path, f"{expected} in {self.place(k)}", came(k), cure)
+
+
+def _read(path: Path, columns: Sequence[str] | None, group: str | None) -> _Samples:
     kind = path.suffix.lower()
-    cure = "Check the path."
+    cure, lines = "Check the path.", list[int]()
     if kind in (".npy", ".npz"):
         data = read_bytes(path, "a file of samples", cure, DescriptionError, LARGEST_PATH)
         names, rows = _arrays(path, data)
     else:
-        names, rows = _text(path, read_text(path, "a file of samples", cure, largest=LARGEST_PATH))
+        text = read_text(path, "a file of samples", cure, largest=LARGEST_PATH)
+        names, rows, lines = _text(path, text)
     width = len(columns or rows[0])
     lie = None if group is None else named(group)
     size = width - 1 if lie is None else lie.pose_size
     coordinates = () if lie is None else lie.coordinate_names
     wanted = _wanted(path, names, columns, rows.shape[1], coordinates)
     if len(wanted) != size + 1:
-        whose = f"the coordinates of an output in {group}" if group else "coordinates"
-        came = ", ".join(names) or f"{rows.shape[1]} without names"
+        own = f", of an output in {group}: t, {', '.join(coordinates)}" if group else ""
+        came = ", ".join(names) or f"{rows.shape[1]} columns without names"
         cure = "Name the columns that are meant by `columns`."
-        raise _wrong(path, f"a time and {whose}: {size + 1} columns", came, cure)
+        if "qw" in coordinates and len(wanted) < size + 1:
+            cure = TURNED
+        raise _wrong(path, f"{size + 1} columns{own}", came, cure)
     times = rows[:, wanted[0]]
     if len(times) and times[0] > CLOCK:
         times = times - times[0]
-    return times, rows[:, wanted[1:]]
+    return _Samples(path, times, rows[:, wanted[1:]], lines)
 
 
 def _wrong(path: Path, expected: str, came: str, cure: str) -> ConcurError:
@@ -450,9 +519,14 @@ def _arrays(path: Path, data: bytes) -> tuple[list[str], Floats]:
     return ([names[k] for k in order] if arrays.keys() != {""} else []), rows
 
 
-def _text(path: Path, text: str) -> tuple[list[str], Floats]:
-    """Columns of a table of text."""
-    lines = [line for line in text.splitlines() if line.strip() and line.strip()[0] not in "#%"]
+def _text(path: Path, text: str) -> tuple[list[str], Floats, list[int]]:
+    """Columns of a table of text, and the number of the line of each row."""
+    written = [
+        (k + 1, line)
+        for k, line in enumerate(text.splitlines())
+        if line.strip() and line.strip()[0] not in "#%"
+    ]
+    places, lines = [k for k, _ in written], [line for _, line in written]
     first = lines[0] if lines else ""
     sign = next((sign for sign in ";,\t" if sign in first), None)
     cells = list(csv.reader(lines, delimiter=sign)) if sign else [line.split() for line in lines]
@@ -460,14 +534,16 @@ def _text(path: Path, text: str) -> tuple[list[str], Floats]:
         cells = [row[:-1] for row in cells]  # a separator at the end of each line
     names: list[str] = []
     if cells and not all(map(_is_number, cells[0])):
-        names, cells = [name.strip() for name in cells[0]], cells[1:]
+        names, cells, places = [name.strip() for name in cells[0]], cells[1:], places[1:]
     width = len(names) or (len(cells[0]) if cells else 0)
     for k, row in enumerate(cells):
         if len(row) != width or not all(map(_is_number, row)):
-            came = f"{len(row)} columns" if len(row) != width else shown(_first_wrong(row))
+            came = f"{len(row)} columns"
+            if len(row) == width:
+                came = shown(_first_wrong(row)).strip() or "an empty cell"
             raise _wrong(
                 path,
-                f"{width} numbers in row {k + 1} of samples",
+                f"{width} numbers in line {places[k]}",
                 came,
                 "Write a time and the coordinates in each row, with a point as decimal sign.",
             )
@@ -478,7 +554,7 @@ def _text(path: Path, text: str) -> tuple[list[str], Floats]:
             f"{len(cells)} rows of {width} columns",
             "Write t,x,y,z in the first line, then a row for each time.",
         )
-    return names, np.array(cells, dtype=float)
+    return names, np.array(cells, dtype=float), places
 
 
 def _is_number(cell: str) -> bool:

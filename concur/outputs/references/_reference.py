@@ -122,6 +122,10 @@ class Reference(ABC):
         Number of twist coordinates.
     notes : tuple of str
         What a user should learn of how it was made, such as the smoothing of samples.
+    warnings : tuple of str
+        What suggests a mistake, such as a gap between samples.
+    span : tuple of float, or None
+        Times of the first and the last sample, s, if it comes from a file.
     smoothing : Smoothing or None
         Scatter and noise of the samples, if it was smoothed from a file.
 
@@ -135,6 +139,8 @@ class Reference(ABC):
     pose_size: int
     size: int
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    span: tuple[float, float] | None = None
     smoothing: Any = None
 
     @property
