@@ -12,8 +12,11 @@ from pathlib import Path
 
 import casadi as ca
 
-_OPTIONS = {"error_on_fail": False, "daqp": {"primal_tol": 1e-12, "dual_tol": 1e-12}}
-_SOURCE = Path(__file__).with_name("c") / "qp.c"
+OPTIONS = {"error_on_fail": False, "daqp": {"primal_tol": 1e-12, "dual_tol": 1e-12}}
+NEAR = 1e-6
+"""What a row of an interpreted program may miss, of a bound and 1, if it is solved."""
+
+SOURCE = Path(__file__).with_name("c") / "qp.c"
 _LINES = re.DOTALL | re.MULTILINE
 _PROGRAM = re.compile(
     r"^(?P<head>/\* qp_(?P<size>\d+)_(?P<rows>\d+):[^\n]*\*/\n[^\n]*\{\n)"
@@ -50,13 +53,14 @@ def quadratic_program(size: int, rows: int) -> ca.Function:
         ``x h x / 2 + t^2 / 2`` with ``low <= a x + sqrt(slack) t <= high``: rows with slack zero
         are kept, others as far as they can be, for a price of 1 / (2 slack) per square of what
         they miss. Kept rows must be linearly independent. Outputs x (size,); the multipliers
-        lam (rows,), positive at upper limits; and solved: 1, or 0 if the C code stopped early.
+        lam (rows,), positive at upper limits; and solved: 1, or 0 if the solver stopped early,
+        at its bound of steps or for lack of a solution: x then misses some rows.
     """
     shapes = {"h": (size, size), "a": (rows, size), "low": (rows, 1), "high": (rows, 1)}
     h, a, low, high = (ca.MX.sym(name, *shape) for name, shape in shapes.items())
     slack, both = ca.MX.sym("slack", rows), size + rows
     wide = {"h": ca.Sparsity.dense(both, both), "a": ca.Sparsity.dense(rows, both)}
-    solve = ca.conic(f"daqp_{size}_{rows}", "daqp", wide, _OPTIONS)
+    solve = ca.conic(f"daqp_{size}_{rows}", "daqp", wide, OPTIONS)
     found = solve(
         h=ca.diagcat(h, ca.MX.eye(rows)),
         g=ca.MX(both, 1),
@@ -66,7 +70,15 @@ def quadratic_program(size: int, rows: int) -> ca.Function:
         lbx=-ca.inf,
         ubx=ca.inf,
     )
-    results = [found["x"][:size], found["lam_a"], ca.MX(1)]
+    reached = a @ found["x"][:size] + ca.sqrt(slack) * found["x"][size:]
+    near = [
+        low - NEAR * (1 + ca.fabs(low)) <= reached,
+        reached <= high + NEAR * (1 + ca.fabs(high)),
+    ]
+    solved = ca.mmin(ca.vertcat(*near))
+    # What DAQP leaves behind where it stopped early may be without meaning.
+    results = [ca.if_else(solved, found[name], 0.0) for name in ("x", "lam_a")]
+    results = [results[0][:size], results[1], solved]
     names = [*shapes, "slack"], ["x", "lam", "solved"]
     given, name = [h, a, low, high, slack], f"qp_{size}_{rows}"
     return ca.Function(name, given, results, *names, {"never_inline": True})
@@ -106,7 +118,7 @@ def with_own_solver(text: str, memory: str | None = None) -> tuple[str, int]:
         memory_of = rf"^(?:static )?int {inner}_\w+\(.*?^\}}\n|^void {inner}_\w+\(.*?^\}}\n"
         text = re.sub(rf"{memory_of}|^static [^\n]*{inner}_[^\n]*;\n", "", text, flags=_LINES)
     text = _INNER.sub("", text)
-    source = _SOURCE.read_text(encoding="utf-8").replace("real_t", "casadi_real")
+    source = SOURCE.read_text(encoding="utf-8").replace("real_t", "casadi_real")
     source = source.replace("@ROWS@", str(max(rows for _, rows in sizes)))
     start = _PROGRAM.search(text)
     assert start is not None
@@ -117,4 +129,4 @@ def with_own_solver(text: str, memory: str | None = None) -> tuple[str, int]:
 
 def _length(n: int, m: int) -> int:
     """Length of the work memory of a program."""
-    return n * n + n * m + m * m + n + 4 * m
+    return n * n + 2 * n * m + m * m + n + 5 * m

@@ -69,7 +69,7 @@ class Constraints:
     >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
     >>> limits = cc.Constraints(weights={"hand": 3.0})
     >>> servo = cc.Servo(model, [base, hand], 4.0, 4.0, torque_limits=8.0, constraints=limits)
-    >>> servo.limit_names[:2], servo.limit_names[-1]
+    >>> servo.limit_names[:2], servo.limit_names[-2]
     (('torque of left_wheel', 'torque of right_wheel'), 'margin')
     """
 

@@ -62,6 +62,9 @@ SLACK = 1e-6
 WEIGHT = 0.1
 """Weight of an output by default."""
 
+UNSOLVED = "steps of the solver"
+"""Name of the bound of the programs' steps; torques then are within limits, and not the nearest."""
+
 UNSEEN = 1e-9
 """Price of controls that make no force on the shape, against accelerations of the same effort."""
 
@@ -169,7 +172,7 @@ def limit_names(servo: LawCore) -> tuple[str, ...]:
     names = [f"torque of {name}" for name in servo.model.control_names]
     q, v = ca.SX.sym("q", servo.nq), ca.SX.sym("v", servo.nv)
     names += [name for row in joint_rows(servo, q, v) for name in row.names]
-    return (*names, *["margin"] * (servo.damping_threshold is not None))
+    return (*names, *["margin"] * (servo.damping_threshold is not None), UNSOLVED)
 
 
 def law_function(servo: LawCore, limited: bool = True) -> ca.Function:
@@ -232,9 +235,10 @@ def _kept(servo: LawCore) -> ca.Function:
 
     change, force, solved = _nearest(servo, (metric, rows, low, high), x)
     u = x["torque"] + x["widths"] * (rows[: servo.nu, :] @ change)
-    missed = x["residual"] - x["decoupling"] @ (x["nominal"] + change[: servo.ns])
-    # The torque of a program that was not solved would be within limits, and arbitrary.
-    sound = ca.logic_and(solved > 0.0, ca.sumsqr(change) + ca.sumsqr(u) <= LARGEST**2)
+    made = x["decoupling"] @ (x["nominal"] + change[: servo.ns])
+    missed = x["residual"] - ca.if_else(solved > 0.0, made, 0.0)
+    sound = ca.sumsqr(change) + ca.sumsqr(u) <= LARGEST**2
+    u = ca.if_else(solved > 0.0, u, _within(u, x["least"], x["most"]))
     weighed = ca.DM(servo.scales[0] ** 2) * x["residual"]
     share = ca.dot(weighed, x["residual"] - missed)
     share /= ca.fmax(ca.dot(weighed, x["residual"]), TINY)
@@ -243,6 +247,7 @@ def _kept(servo: LawCore) -> ca.Function:
         along = force[places]
         active.append(ca.fmax((along > 0.0) * x["upper"], (along < 0.0) * x["lower"]))
     active += [x["damped"]] * (servo.damping_threshold is not None)
+    active.append(ca.logic_not(solved > 0.0))
     results = {
         "u": ca.fmin(ca.fmax(u, x["least"]), x["most"]),
         "pivot": ca.if_else(sound, x["pivot"], 0.0),
@@ -286,6 +291,16 @@ def _nearest(
     force = ca.vertcat(force[:nu], force[nu:count] + pushed)
     change = first + found[:size] + away * found[size]
     return change, force, ca.logic_and(sound, solved)
+
+
+def _within(u: Array, least: Array, most: Array) -> Array:
+    """Controls scaled into limits, towards those within that are nearest to zero."""
+    none = ca.fmin(ca.fmax(0, least), most)
+    away = u - none
+    room = ca.if_else(away > 0.0, most - none, none - least)
+    # Controls that have no room on their side do not hold up the others: they are clipped.
+    short = ca.logic_and(room > 0.0, ca.fabs(away) > room)
+    return none + ca.mmin(ca.if_else(short, room / ca.fabs(away), 1.0)) * away
 
 
 def _posed(

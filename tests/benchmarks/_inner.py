@@ -130,7 +130,7 @@ def compiled(
     kept.mkdir(mode=0o700, exist_ok=True)
     made = kept / f"{digest.hexdigest()}.so"
     if not made.exists():
-        if included:
+        if ROBOT in included:
             print(
                 f"compiling {source.name} over Pinocchio's headers: minutes, once per machine",
                 file=sys.stderr,

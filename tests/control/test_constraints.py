@@ -6,16 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import casadi as ca
 import coal
 import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
 import concur as cc
-from concur.codegen import quadratic_program
+from concur.codegen import _qp, quadratic_program
 from concur.control import Servo
-from concur.errors import ConcurError, NonFiniteError, OutputError, UnknownNameError
+from concur.errors import ConcurError, OutputError, UnknownNameError
 from concur.outputs import Output, Reference, ReferenceSample, references
 from concur.robot import Capsule, Mechanism, Motor, Obstacle
 from concur.simulation import Integrator, Run
@@ -151,31 +150,54 @@ def test_while_no_limit_is_active_the_law_is_the_servo_to_the_last_bit() -> None
     assert set(shown) & set(named) == set(np.array(named)[at_limit])
 
 
-@pytest.mark.parametrize("solved", [1, 0])
-def test_programs_without_a_solution_give_no_torque(
-    solved: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The torque within limits that is left would be arbitrary."""
+@pytest.fixture
+def bounded(request: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """Bound the steps of all programs of laws made in this test, interpreted and compiled."""
+    steps, interpreted = request.param
+    solver = _qp.OPTIONS["daqp"] | {"iter_limit": steps}  # type: ignore[operator]
+    source = _qp.SOURCE.read_text("utf-8").replace("(4 * (n + m))", str(steps))
+    (tmp_path / "qp.c").write_text(source, encoding="utf-8")
+    monkeypatch.setattr(_qp, "OPTIONS", _qp.OPTIONS | {"daqp": solver})
+    monkeypatch.setattr(_qp, "SOURCE", tmp_path / "qp.c")
+    monkeypatch.setenv("CONCUR_CACHE", str(tmp_path))
+    if not interpreted:
+        monkeypatch.delenv("CONCUR_CC")
+    quadratic_program.cache_clear()
+    yield steps, interpreted
+    quadratic_program.cache_clear()
 
-    def program(size: int, rows: int) -> Any:
-        found = quadratic_program(size, rows)
-        return lambda *given: (*found(*given)[:2], ca.MX(solved))
 
-    monkeypatch.setattr("concur.control._limited.quadratic_program", program)
-    servo, still = rover(limits=15.0), np.zeros(5)
-    far = np.asarray(servo.output(Q0)) + np.array([0, 0, 9, 0, 9])
-    for place, ends in ((far, not solved), (servo.output(Q0), False)):
-        if ends:
-            with pytest.raises(NonFiniteError):
-                servo.torque(Q0, still, ReferenceSample(place, still, still))
-        else:
-            assert np.isfinite(servo.torque(Q0, still, ReferenceSample(place, still, still))).all()
+def wild(servo: Servo, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, ReferenceSample]:
+    """A state in motion, and a demand far from it."""
+    q = servo.model.robot.integrate(Q0, 0.1 * rng.normal(size=servo.nv))
+    goal = np.asarray(servo.output(q)) + rng.normal(size=5)
+    return q, 0.5 * rng.normal(size=5), ReferenceSample(goal, np.zeros(5), np.zeros(5))
+
+
+@pytest.mark.parametrize("bounded", [(0, True), (1, True), (2, True), (1, False)], indirect=True)
+def test_programs_that_meet_their_bound_of_steps_say_so_and_keep_torques(bounded: Any) -> None:
+    """The torque is of this program: it is another in each state, and scaled to a limit."""
+    steps, interpreted = bounded
+    robot = changed("forearm", limits=(-2.2, -1.0), speed_limit=1.0)
+    servo, rng, early, found = rover(robot, 8.0), np.random.default_rng(5), [], []
+    tick = servo.compile()
+    assert tick.compiled != interpreted
+    assert servo.limit_names[-1] == "steps of the solver"
+    for _ in range(20):
+        u = tick(*wild(servo, rng)).copy()  # the status is OK
+        tick.reset()
+        early.append(tick.buffers.active[-1] > 0.0)
+        found.append(u)
+        assert np.abs(u).max() <= 8.0
+        assert (tick.buffers.scale[0] == 0.0) >= early[-1]
+    assert np.ptp(found, axis=0).min() > 1.0
+    assert all(early) if steps == 0 else any(early)
 
 
 def test_limits_of_joints_have_the_names_of_joints() -> None:
     robot = changed("forearm", limits=(-2.2, -1.0), speed_limit=1.0, joint_name="elbow")
     servo = rover(robot, 100.0, constraints=cc.Constraints(accelerations={"elbow": 2.0}))
-    names = servo.limit_names[4:-1]
+    names = servo.limit_names[4:-2]
     assert names == tuple(
         f"{kind} of elbow" for kind in ("torque", "position", "speed", "acceleration")
     )
@@ -188,6 +210,7 @@ def test_barriers_hold_the_acceleration_of_joints() -> None:
     servo, plant = rover(robot, 100.0, constraints=rules), Pinocchio(robot)
     assert servo.limit_names[5:] == (
         *("position of forearm", "speed of forearm", "acceleration of turret", "margin"),
+        "steps of the solver",
     )
     rng, met = np.random.default_rng(2), np.zeros(4)
     tick = servo.compile()
@@ -205,7 +228,7 @@ def test_barriers_hold_the_acceleration_of_joints() -> None:
         assert max(low, slow) - 1e-3 <= acceleration or acceleration >= min(high, fast) - 1e-3
         assert acceleration <= min(high, fast) + 1e-3
         assert abs(made[servo.model.robot.v_slice("turret").start]) <= 2.0 + 1e-3
-        met += tick.buffers.active[5:]
+        met += tick.buffers.active[5:-1]
         tick.reset()
     assert (met[:3] > 0).all()
 
