@@ -312,6 +312,8 @@ def _by_search(
         "angle": angle if "rad" in channel.units else None,
         "distance": reach,
     }
+    if channel.kind == "S2":
+        return _by_one_number(channel, angle, rate_fraction, facts)
     found: list[Proof] = []
     for wide in _wider(channel, angle):
         # A form of a larger region is one of this region too.
@@ -323,6 +325,25 @@ def _by_search(
         reason = "No quadratic Lyapunov function that decays in the whole domain was found."
         return ChannelCertificate(channel, Status.UNDECIDED, reason, 0.0, **facts)
     return _with_bounds(channel, found, facts)
+
+
+def _by_one_number(
+    channel: Channel, angle: float, rate_fraction: float, facts: dict[str, Any]
+) -> ChannelCertificate:
+    """Certificate of a direction: its form decays the slowest along the great circle, where B = 1.
+
+    There it is decided in rational numbers. The eigenvalue a cot a of B across is smaller.
+    """
+    found = search(channel, angle, rate_fraction=rate_fraction)
+    for share in _RATES if found is not None else ():
+        assert found is not None
+        P, rate = found.P, float(found.alpha * share)
+        sound = P[0, channel.size] <= 0.0 and definite(rational(P))
+        if sound and _decays(channel, P, rate):
+            reason = "A quadratic Lyapunov function decays, by rational arithmetic."
+            return _proved(channel, P, rate, reason, "scalar", facts)
+    reason = "No quadratic Lyapunov function that decays in the whole domain was found."
+    return ChannelCertificate(channel, Status.UNDECIDED, reason, 0.0, **facts)
 
 
 def _wider(channel: Channel, angle: float) -> list[float]:
@@ -437,17 +458,27 @@ def _by_theorem(channel: Channel, angle: float, distance: float | None) -> Chann
     if not (definite(rational(P)) and rate > 0.0 and _decays(channel, P, rate)):
         reason = "The rate of Theorem 5.4.2 vanishes."
         return ChannelCertificate(channel, Status.UNDECIDED, reason, 0.0, **facts)
+    reason = f"Theorem 5.4.2 with delta = {constants.delta:.4g} s."
+    argument = "linear" if channel.kind == "linear" else "scalar"
+    found = _proved(channel, P, rate, reason, argument, facts)
+    return replace(found, status=constants.status)
+
+
+def _proved(
+    channel: Channel, P: np.ndarray, rate: float, reason: str, argument: str, facts: dict[str, Any]
+) -> ChannelCertificate:
+    """Certificate of a form that decays by rational arithmetic alone."""
     lower, upper = _extent(channel, P)
     return ChannelCertificate(
         channel,
-        constants.status,
-        f"Theorem 5.4.2 with delta = {constants.delta:.4g} s.",
+        Status.PROVED,
+        reason,
         rate,
         P=P,
         weight=float_above(1 / Fraction(lower)),
         lower=lower,
         upper=upper,
-        reduction="linear" if channel.kind == "linear" else "scalar",
+        reduction=argument,
         multipliers=(np.zeros((2 * channel.size, channel.size)),) * 2,
         **facts,
     )
@@ -456,8 +487,8 @@ def _by_theorem(channel: Channel, angle: float, distance: float | None) -> Chann
 def _decays(channel: Channel, P: np.ndarray, rate: float) -> bool:
     """Whether V decays at zero error, in rational numbers.
 
-    For abelian groups it then decays everywhere. So it does for isotropic gains on SO(3) with
-    P22 >= 0 and P12 <= 0, as here: B^T x = x, and the smaller sym(B) <= 1, the faster V decays.
+    For abelian groups it then decays everywhere. So it does for isotropic gains on SO(3) and S^2
+    with P22 >= 0 and P12 <= 0, as here: B^T x = x; the smaller sym(B) <= 1, the faster V decays.
     """
     size = channel.size
     none = np.full((2 * size, size), Fraction(0))

@@ -19,9 +19,11 @@ from concur.certify._checks import check
 from concur.codegen import as_floats, nonfinite_error
 from concur.control import ErrorDynamics
 from concur.errors import ShapeError
-from concur.outputs.groups import OutputGroup, PlanarPose, Pose, Product, Rotation
+from concur.outputs.groups import Direction, OutputGroup, PlanarPose, Pose, Product, Rotation
 
-Kind = Literal["linear", "SO3 isotropic", "SO3", "SE3 isotropic", "SE3", "SE2", "general"]
+Kind = Literal[
+    "linear", "SO3 isotropic", "SO3", "SE3 isotropic", "SE3", "SE2", "S2", "general"
+]  # fmt: skip
 """Structure of a channel's equation, which determines the argument of the proof."""
 
 
@@ -38,8 +40,8 @@ class Channel:
     kind : str
         "linear" when all factors are abelian; "SO3 isotropic" and "SE3 isotropic" when KP, KD
         and I are exact multiples of the identity on each block of three components, and do not
-        couple the blocks; "SO3", "SE3" and "SE2" otherwise; "general" when a factor that is not
-        abelian is coupled with another one.
+        couple the blocks; "SO3", "SE3" and "SE2" otherwise; "S2" for a direction with one number
+        as each gain; "general" when a factor that is not abelian is coupled with another one.
     stiffness, damping, inertia : numpy.ndarray
         Blocks of KP, KD and I, shape (n, n), not writable.
     names, units : tuple of str
@@ -71,6 +73,14 @@ class Channel:
     def size(self) -> int:
         """Number of components of x."""
         return self.index.size
+
+    @property
+    def scalar(self) -> bool:
+        """Whether ``B^T x = x``, no eigenvalue of sym(B) exceeds 1, and gains are single numbers.
+
+        Then a form that decays where B = 1, isotropic and with P12 <= 0, decays everywhere.
+        """
+        return self.kind in ("SO3 isotropic", "S2")
 
     @cached_property
     def group(self) -> OutputGroup:
@@ -256,6 +266,8 @@ def _kind(factors: tuple[OutputGroup, ...], gains: list[np.ndarray]) -> Kind:
             return "SE3 isotropic" if isotropic else "SE3"
         if kind is PlanarPose:
             return "SE2"
+        if kind is Direction and all(np.array_equal(g, g[0, 0] * np.eye(len(g))) for g in gains):
+            return "S2"
     return "general"
 
 

@@ -174,7 +174,7 @@ class Decay:
         dynamics = channel.dynamics
         rng, worst = np.random.default_rng(0), 0.0
         # Columns of the matrix that maps x to B^T KP x.
-        flat = channel.kind in ("linear", "SO3 isotropic")
+        flat = channel.kind == "linear" or channel.scalar
         errors = [np.zeros(channel.size)]
         if not flat:
             errors += [self._somewhere(rng) for _ in range(_SAMPLES)]
@@ -205,7 +205,7 @@ class Decay:
         for x in errors:
             turn = _error_map(group, x)
             # There B^T x = x.
-            back = np.eye(len(x)) if channel.kind == "SO3 isotropic" else turn.T
+            back = np.eye(len(x)) if channel.scalar else turn.T
             by_pose = -channel.damping @ inverse @ back @ channel.stiffness
             by_velocity = channel.damping @ inverse @ channel.damping - slope(x).full() @ turn
             matrix = scale @ np.hstack([by_pose, by_velocity])
@@ -239,7 +239,7 @@ def _falls(decay: Decay) -> bool:
     """
     channel, P = decay.channel, rational(decay.P)
     n = channel.size
-    if channel.kind == "SO3 isotropic":
+    if channel.scalar:
         a, c, b = decay.P[0, 0], decay.P[0, n], decay.P[n, n]
         if c > 0.0 or not np.array_equal(decay.P, np.kron([[a, c], [c, b]], np.eye(n))):
             return False

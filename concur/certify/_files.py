@@ -16,6 +16,7 @@ from concur.errors import OutputError
 from concur.outputs.groups import (
     Angle,
     Coordinates,
+    Direction,
     OutputGroup,
     PlanarPose,
     Pose,
@@ -29,6 +30,7 @@ _NAMES: dict[type[OutputGroup], str] = {
     PlanarPose: "SE2",
     Rotation: "SO3",
     Pose: "SE3",
+    Direction: "S2",
 }
 
 

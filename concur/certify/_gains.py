@@ -326,7 +326,7 @@ def _shapes(spec: GainSpec) -> Iterator[_Shape]:
 
 def _share(spec: GainSpec, channel: Channel) -> float:
     """Provable rate of a channel at frequency one; zero when none was found."""
-    if channel.kind in ("linear", "SO3 isotropic"):
+    if channel.kind == "linear" or channel.scalar:
         return _KNOWN * channel.true_rate
     found = search(channel, spec.reach, spec.distance)
     return 0.0 if found is None else float(found.alpha)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from concur.certify._channels import Channel
-from concur.outputs.groups import Pose, Rotation
+from concur.outputs.groups import Direction, Pose, Rotation
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +69,8 @@ def turned_components(channel: Channel) -> np.ndarray:
     """1 for the components of x where T is B^T, the rotations of SO(3) and SE(3), else 0."""
     turned, start = np.zeros(channel.size, dtype=int), 0
     for f in channel.factors:
-        if type(f) in (Rotation, Pose):
-            turned[start + f.dim - 3 : start + f.dim] = 1
+        if type(f) in (Rotation, Pose, Direction):
+            turned[start + f.dim - min(f.dim, 3) : start + f.dim] = 1
         start += f.dim
     return turned
 
@@ -83,10 +83,10 @@ def isotropic_multipliers(channel: Channel, P: np.ndarray) -> tuple[np.ndarray, 
     """
     n = channel.size
     L, M = np.zeros((2, 2 * n, n))
-    if channel.kind in ("SO3 isotropic", "SE3 isotropic"):
-        w = n - 3  # where the rotation starts
+    if channel.scalar or channel.kind == "SE3 isotropic":
+        w = n - min(n, 3)  # where the rotation starts
         inertia = channel.inertia[w, w]
-        turn, one = channel.stiffness[w, w] / inertia, np.eye(3)
+        turn, one = channel.stiffness[w, w] / inertia, np.eye(n - w)
         a, b, c = P[w, w], P[n + w, n + w], -P[w, n + w]
         M[w:n, w:] = c * turn * one
         M[n + w :, w:] = (a - b * turn) * one

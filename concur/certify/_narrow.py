@@ -151,7 +151,7 @@ def search_narrow(
 ) -> Candidate | None:
     """Search for a P with the narrowest tube on a domain where a rate is reached; not a proof."""
     own, unit = at_moderate_frequency(channel)
-    if channel.kind in ("linear", "SO3 isotropic"):
+    if channel.kind == "linear" or channel.scalar:
         found = _of_the_linearisation(own, fastest / unit)
     else:
         found = _of_samples(own, fastest / unit, angle, distance)

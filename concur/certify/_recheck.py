@@ -31,7 +31,7 @@ affine in rho, so the corners of a polygon or cube around all rho suffice. The c
 must cover the remaining rotation vectors without a gap. On a box A is enclosed by its value at the
 middle and its slope; a congruence makes the value there the identity up to rounding, and rows must
 be diagonally dominant (Gershgorin). A box that is too wide for this arithmetic is halved. Channels
-on abelian groups are decided in rational numbers, and so is an isotropic one on SO3,
+on abelian groups are decided in rational numbers, and so is an isotropic one on SO3 or S2,
 where z^T A z is least for the eigenvalue 1 of sym(B), at every angle.
 
 The format is described in `_recheck_document`.

@@ -33,15 +33,18 @@ _NARROWEST = 1e-9
 def _blockwise(channel: StoredChannel, multiples: bool) -> bool:
     """Whether all matrices are diagonal in each block of three, or multiples of the identity.
 
-    Multiples of the identity must also not couple positions with rotations.
+    Multiples of the identity must also not couple positions with rotations. A direction has a block
+    of two.
     """
-    kinds = channel.size // 3
+    width = min(channel.size, 3)
+    kinds = channel.size // width
     gains = [channel.kp, channel.kd, channel.metric]
     for matrix in (*gains, channel.p, channel.left, channel.right):
         for i, row in enumerate(matrix):
             for j, entry in enumerate(row):
-                off = i % 3 != j % 3 or (multiples and (i // 3 - j // 3) % kinds != 0)
-                first = matrix[i - i % 3][j - j % 3]
+                apart = (i // width - j // width) % kinds != 0
+                off = i % width != j % width or (multiples and apart)
+                first = matrix[i - i % width][j - j % width]
                 if (off and entry != 0) or (multiples and not off and entry != first):
                     return False
     return True
@@ -85,12 +88,12 @@ def _constant_form(channel: StoredChannel) -> Matrix:
 
 
 def _scalar_decay(channel: StoredChannel) -> None:
-    """Decay of an isotropic channel on SO3, from two numbers per block.
+    """Decay of an isotropic channel on SO3 or S2, from two numbers per block.
 
     With B^T x = x and s an eigenvalue of sym(B), at most 1, the form splits into
     [[c k, (a - b k - c d) / 2], [., b d - c s]] - rate [[a, -c], [-c, b]].
     """
-    p, n = channel.p, 3
+    p, n = channel.p, channel.size
     a, c, b = p[0][0], -p[0][n], p[n][n]
     k, d = channel.kp[0][0] / channel.metric[0][0], channel.kd[0][0] / channel.metric[0][0]
     cross = (a - b * k - c * d) / 2 + channel.rate * c

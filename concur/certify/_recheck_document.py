@@ -15,7 +15,7 @@ rate            claimed rate of the whole loop, or null without a claim
 overshoot       c of |z(t)| <= c exp(-rate t) |z(0)|, metres divided by the channel's length;
                 null without a claim
 conditions      list of texts: conditions of the claim
-law             object: `groups` (list of "R1", "R2", "R3", "SO2", "SE2", "SO3", "SE3"),
+law             object: `groups` (list of "R1", "R2", "R3", "SO2", "SE2", "S2", "SO3", "SE3"),
                 `stiffness`, `damping`, `inertia` (lists of rows) and `hash`, see `law_hash`; a law
                 with integral action has its gain as `integral`, and is confirmed only in the
                 format of `_recheck_integral`
@@ -47,8 +47,8 @@ reduction       rotation vectors that the boxes must cover:
                 "one axis, one plane": for SO3 and SE3, (0, 0, t) with t nonnegative, and rho in
                 the plane of the first and third axis; P, L, M and the gains must be multiples
                 of the identity in each block of three, and couple no position with a rotation;
-                "linear": none, for abelian groups; "scalar": none, for SO3 and matrices as for
-                "one axis, one plane"
+                "linear": none, for abelian groups; "scalar": none, for SO3 and S2 and matrices as
+                for "one axis, one plane", of S2 in blocks of two
 boxes           list of boxes; a box is a list of [lower, upper] for each coordinate
 ==============  ==================================================================================
 """
@@ -97,6 +97,7 @@ UNITS = {
     "SO2": ("rad",),
     "SE2": ("m", "m", "rad"),
     "SO3": ("rad", "rad", "rad"),
+    "S2": ("rad", "rad"),
     "SE3": ("m", "m", "m", "rad", "rad", "rad"),
 }
 _REDUCTIONS = ("all", "two octants", "one axis, one plane", "linear", "scalar")
@@ -154,7 +155,7 @@ class StoredChannel:
     @property
     def rotations(self) -> list[list[int]]:
         """Components of each rotation."""
-        places = {"SO2": [0], "SE2": [2], "SO3": [0, 1, 2], "SE3": [3, 4, 5]}
+        places = {"SO2": [0], "SE2": [2], "S2": [0, 1], "SO3": [0, 1, 2], "SE3": [3, 4, 5]}
         return [[start + i for i in places[g]] for g, start in self.spans if g in places]
 
     @property
@@ -166,7 +167,7 @@ class StoredChannel:
     @property
     def turning(self) -> list[list[int]]:
         """Components that B depends on and that boxes cover."""
-        places = {"SE2": [2], "SO3": [0, 1, 2], "SE3": [3, 4, 5]}
+        places = {"SE2": [2], "S2": [0, 1], "SO3": [0, 1, 2], "SE3": [3, 4, 5]}
         return [[start + i for i in places[g]] for g, start in self.spans if g in places]
 
     @property
@@ -338,11 +339,11 @@ def channel_of(
         status=status_of(entry, where),
     )
     fitting = {
-        "all": bool(channel.turning),
+        "all": bool(channel.turning) and "S2" not in own,
         "two octants": own == ["SO3"],
         "one axis, one plane": own in (["SO3"], ["SE3"]),
         "linear": not channel.turning,
-        "scalar": own == ["SO3"],
+        "scalar": own in (["SO3"], ["S2"]),
     }
     if not fitting[reduction]:
         refuse(f"`{where}.reduction`", "a reduction for " + ", ".join(own), reduction)

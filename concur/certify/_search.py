@@ -75,7 +75,7 @@ def search(
     if not channel.true_rate > 0.0:
         return None
     own, unit = at_moderate_frequency(channel)
-    if channel.kind in ("linear", "SO3 isotropic"):
+    if channel.kind == "linear" or channel.scalar:
         backoff = 0.005 if backoff is None else backoff
         return _of_the_linearisation(cvxpy, own, backoff, rate_fraction).in_unit(unit)
     problem = sampled_problem(own, angle, distance)
@@ -107,7 +107,7 @@ def at_moderate_frequency(channel: Channel) -> tuple[Channel, float]:
 
 @dataclass(frozen=True, eq=False)
 class Linearisation:
-    """Error dynamics at small errors: zdot = F z; isotropic rotations are three copies of it.
+    """Error dynamics at small errors: zdot = F z; isotropic rotations are copies of it.
 
     Its rates also hold for rotations with isotropic gains at every angle: with the multipliers for
     isotropic channels A depends on x only through c (1 - sym(B)) >= 0, c = -P12 >= 0.
@@ -131,11 +131,11 @@ class Linearisation:
 
     @classmethod
     def of(cls, channel: Channel) -> Linearisation:
-        """Linearise a channel of kind "linear" or, by one component of three, "SO3 isotropic"."""
+        """Linearise a channel of kind "linear" or, by one component, a scalar one."""
         n, copies = channel.size, 1
         gains = [channel.stiffness, channel.damping, channel.inertia]
-        if channel.kind == "SO3 isotropic":
-            n, copies = 1, 3
+        if channel.scalar:
+            n, copies = 1, channel.size
             gains = [gain[:1, :1] for gain in gains]
         pull = np.linalg.solve(gains[2], np.hstack([gains[0], -gains[1]]))
         F = np.vstack([np.hstack([np.zeros((n, n)), -np.eye(n)]), pull])

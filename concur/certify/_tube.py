@@ -171,7 +171,7 @@ class Tube:
         channel, decay = self.channel, self.decay
         n = channel.size
         L, M = decay.multipliers or (np.zeros((2 * n, n)),) * 2
-        usual = "scalar" if channel.kind == "SO3 isotropic" else "linear"
+        usual = "scalar" if channel.scalar else "linear"
         members = {
             "status": self.status.name,
             "reason": self.reason,

@@ -4,6 +4,7 @@ from concur.codegen._arguments import (
     DRIFT,
     FINITE,
     LARGEST,
+    Place,
     as_floats,
     attitude_error,
     constant,
@@ -13,6 +14,7 @@ from concur.codegen._arguments import (
     oversized_error,
     part,
     shape_error,
+    unit_span,
     zero_unless_finite,
 )
 from concur.codegen._c_text import c_text
@@ -59,6 +61,7 @@ __all__ = [
     "Job",
     "Matrix",
     "OneThread",
+    "Place",
     "Record",
     "Rolled",
     "Rollout",
@@ -88,5 +91,6 @@ __all__ = [
     "series_function",
     "shape_error",
     "uniform",
+    "unit_span",
     "zero_unless_finite",
 ]

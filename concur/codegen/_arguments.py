@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import casadi as ca
 import numpy as np
@@ -22,15 +22,35 @@ DRIFT = 1e-3
 """Largest deviation of a quaternion's norm from 1; quaternions beyond it are rejected."""
 
 
-def normalised(vector: Any, starts: Iterable[int]) -> tuple[Any, Any]:
-    """Normalise the quaternions in a vector, inside the graph.
+Place: TypeAlias = int | tuple[int, int]
+"""Index at which a unit quaternion starts; or start and end of another unit vector."""
+
+
+def unit_span(place: Place) -> slice:
+    """Indices of a unit quaternion, or of another unit vector.
+
+    Parameters
+    ----------
+    place : int or tuple of int
+        Where it starts, or its start and end.
+
+    Returns
+    -------
+    slice
+        The indices.
+    """
+    return slice(place, place + 4) if isinstance(place, int) else slice(*place)
+
+
+def normalised(vector: Any, starts: Iterable[Place]) -> tuple[Any, Any]:
+    """Normalise the quaternions and other unit vectors in a vector, inside the graph.
 
     Parameters
     ----------
     vector : casadi.SX or casadi.MX
         Coordinates, shape (n,).
     starts : iterable of int
-        Indices at which quaternions start.
+        Indices at which quaternions start; pairs of start and end for other unit vectors.
 
     Returns
     -------
@@ -40,12 +60,11 @@ def normalised(vector: Any, starts: Iterable[int]) -> tuple[Any, Any]:
         1 if every norm is within `DRIFT` of 1, else 0, also for NaN.
     """
     parts, valid, end = [], type(vector)(1), 0
-    for start in starts:
-        quaternion = vector[start : start + 4]
-        excess = ca.sumsqr(quaternion) - 1.0
+    for span in map(unit_span, starts):
+        excess = ca.sumsqr(vector[span]) - 1.0
         valid = ca.logic_and(valid, ca.fabs(excess - DRIFT**2) <= 2.0 * DRIFT)
-        parts += [vector[end:start, :], quaternion * _inverse_root(excess)]
-        end = start + 4
+        parts += [vector[end : span.start, :], vector[span] * _inverse_root(excess)]
+        end = span.stop
     return ca.vertcat(*parts, vector[end:, :]), valid
 
 
@@ -60,9 +79,9 @@ def _inverse_root(excess: Any) -> Any:
 
 
 def attitude_error(
-    where: str, name: str, values: np.ndarray, starts: Mapping[int, str]
+    where: str, name: str, values: np.ndarray, starts: Mapping[Any, str]
 ) -> ShapeError | None:
-    """Build the error for the first invalid quaternion.
+    """Build the error for the first invalid quaternion or other unit vector.
 
     Parameters
     ----------
@@ -71,22 +90,25 @@ def attitude_error(
     values : numpy.ndarray
         The argument, finite.
     starts : mapping of int to str
-        Start index of each quaternion, and the name of its owner.
+        Start index of each quaternion, or start and end of another unit vector, and the name of its
+        owner.
 
     Returns
     -------
     ShapeError or None
         The error to raise; None if all norms are within `DRIFT` of 1.
     """
-    for start, whose in starts.items():
+    for place, whose in starts.items():
+        span, turns = unit_span(place), isinstance(place, int)
         with np.errstate(over="ignore"):
-            norm = float(np.linalg.norm(values[start : start + 4]))
+            norm = float(np.linalg.norm(values[span]))
         if not abs(norm - 1.0) <= DRIFT:
+            kind, order = ("quaternion", "x, y, z, w") if turns else ("direction", "x, y, z")
             return ShapeError(
-                f"{where}, quaternion of `{whose}` at {name}[{start}:{start + 4}]",
+                f"{where}, {kind} of `{whose}` at {name}[{span.start}:{span.stop}]",
                 expected=f"unit norm within {DRIFT:g}",
                 came=f"norm {norm:.6g}",
-                cure="Normalise it, in the order (x, y, z, w), and check the measurement.",
+                cure=f"Normalise it, in the order ({order}), and check the measurement.",
             )
     return None
 

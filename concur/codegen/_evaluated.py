@@ -14,6 +14,7 @@ import numpy as np
 
 from concur.codegen._arguments import (
     LARGEST,
+    Place,
     as_floats,
     constant,
     nonfinite_error,
@@ -252,7 +253,7 @@ class Graph:
         function: ca.Function,
         shapes: list[tuple[int, ...]],
         where: str,
-        attitudes: Mapping[str, Mapping[int, str]],
+        attitudes: Mapping[str, Mapping[Any, str]],
         bound: float,
     ) -> None:
         self._function, self._shapes, self._where = function, shapes, where
@@ -316,7 +317,7 @@ def numeric(owner: Any) -> dict[tuple[str, tuple[Any, ...]], Evaluator]:
 
 @functools.lru_cache(maxsize=64)
 def _validated(
-    shapes: tuple[tuple[int, int], ...], starts: tuple[tuple[int, ...], ...], bound: float
+    shapes: tuple[tuple[int, int], ...], starts: tuple[tuple[Place, ...], ...], bound: float
 ) -> ca.Function:
     """Arguments with normalised quaternions at given indices, and whether one is invalid."""
     symbols = [ca.SX.sym("x", *shape) for shape in shapes]

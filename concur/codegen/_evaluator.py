@@ -112,7 +112,7 @@ class Evaluator(OneThread):
         function: ca.Function,
         shapes: Sequence[tuple[int, ...]],
         where: str,
-        quaternions: Mapping[str, Mapping[int, str]] | None = None,
+        quaternions: Mapping[str, Mapping[Any, str]] | None = None,
         can_fail: bool | None = None,
         kept: bool = False,
     ) -> None:
@@ -366,7 +366,7 @@ def _rebuilt(
     function: ca.Function,
     shapes: Sequence[tuple[int, ...]],
     where: str,
-    quaternions: Mapping[str, Mapping[int, str]],
+    quaternions: Mapping[str, Mapping[Any, str]],
     compile_too: bool,
 ) -> Evaluator:
     evaluator = Evaluator(function, shapes, where, quaternions)

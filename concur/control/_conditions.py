@@ -147,7 +147,7 @@ def matching_counts(servo: LawCore) -> AuditRow:
     """CON9 for a redundant robot: internal motion and shared torques follow a rule."""
     left = servo.ns - servo.size
     clauses = [f"{left} left to {_rule(servo)}"] if left else []
-    if servo.nu > servo.ns:
+    if servo.nu > servo.model.nd:
         clauses.append(f"torques shared among {servo.nu - servo.ns} more than shape velocities")
     return AuditRow(
         "CON9",

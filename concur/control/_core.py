@@ -132,6 +132,7 @@ class LawCore(EvaluatedMethods, ABC):
     nz: int = field(init=False)
     size: int = field(init=False)
     pose_size: int = field(init=False)
+    twist_size: int = field(init=False)
 
     def _keep_sizes(self, nz: int) -> None:
         """Keep the sizes that everything asks for: of model, outputs and state."""
@@ -141,6 +142,7 @@ class LawCore(EvaluatedMethods, ABC):
             "nz": nz,
             "size": sum(output.dim for output in outputs),
             "pose_size": sum(output.pose_size for output in outputs),
+            "twist_size": sum(output.twist_size for output in outputs),
         }
         for name, value in kept.items():
             object.__setattr__(self, name, value)
@@ -205,7 +207,7 @@ class LawCore(EvaluatedMethods, ABC):
         return self.model.quaternions
 
     @property
-    def attitudes(self) -> Mapping[str, Mapping[int, str]]:
+    def attitudes(self) -> Mapping[str, Mapping[Any, str]]:
         """Where quaternions start in q and in a reference pose, and what they belong to."""
         return {**super().attitudes, "pose": pose_quaternions(self.outputs)}
 
@@ -452,7 +454,7 @@ class LawCore(EvaluatedMethods, ABC):
         """
         return self.error_dynamics.group.error(self.output(q), pose)
 
-    @evaluated("(nq),(nw),(pose_size),(size)->(size),(size)")
+    @evaluated("(nq),(nw),(pose_size),(twist_size)->(size),(size)")
     def errors(self, q: Vector, s: Vector, pose: Vector, twist: Vector) -> tuple[Vector, Vector]:
         """Pose and velocity error for a flat reference.
 
@@ -465,18 +467,19 @@ class LawCore(EvaluatedMethods, ABC):
         pose : array_like
             Reference pose, flat, shape (pose_size,).
         twist : array_like
-            Reference velocity, shape (size,).
+            Reference velocity, shape (twist_size,).
 
         Returns
         -------
         x, ve : numpy.ndarray or casadi.SX
             log(r^-1 gamma) and r^-1 rdot - Ad gamma^-1 gammadot, shape (size,).
         """
-        x = self.pose_error(q, pose)
-        carried = self.error_dynamics.group.transport(x) @ twist
+        group, actual = self.error_dynamics.group, self.output(q)
+        x = group.error(actual, pose)
+        carried = group.transport(x, actual) @ twist
         return x, self.motion(q, self.velocity(q, s))[0] - carried
 
-    @evaluated("(nq),(nw),(pose_size),(size)->()")
+    @evaluated("(nq),(nw),(pose_size),(twist_size)->()")
     def lyapunov_function(self, q: Vector, s: Vector, pose: Vector, twist: Vector) -> Scalar:
         """Lyapunov function for a flat reference.
 
@@ -489,7 +492,7 @@ class LawCore(EvaluatedMethods, ABC):
         pose : array_like
             Reference pose, flat, shape (pose_size,).
         twist : array_like
-            Reference velocity, shape (size,).
+            Reference velocity, shape (twist_size,).
 
         Returns
         -------
@@ -499,7 +502,8 @@ class LawCore(EvaluatedMethods, ABC):
         return self.error_dynamics.lyapunov(*self.errors(q, s, pose, twist))
 
     @evaluated(
-        "(nq),(nw),(pose_size),(size),(size),(nz)->(nu),(),(size),(),(nz)", symbols="symbols"
+        "(nq),(nw),(pose_size),(twist_size),(twist_size),(nz)->(nu),(),(size),(),(nz)",
+        symbols="symbols",
     )
     def law(
         self,
@@ -517,7 +521,7 @@ class LawCore(EvaluatedMethods, ABC):
         q, s : array_like
             Configuration and velocities that the law takes, shapes (nq,) and (nw,).
         pose, twist, acceleration : array_like
-            Flat reference, shapes (pose_size,), (size,) and (size,).
+            Flat reference, shapes (pose_size,), (twist_size,) and (twist_size,).
         z : array_like, optional
             State of a law that has one, shape (nz,); default zero.
 
@@ -549,7 +553,8 @@ class LawCore(EvaluatedMethods, ABC):
     @property
     def sampled(self) -> dict[str, int]:
         """Lengths of the inputs that are known ahead of a run: the flat reference."""
-        return {"pose": self.pose_size, "twist": self.size, "acceleration": self.size}
+        twist = self.twist_size
+        return {"pose": self.pose_size, "twist": twist, "acceleration": twist}
 
     @property
     def inputs(self) -> dict[str, int]:
@@ -586,7 +591,7 @@ class LawCore(EvaluatedMethods, ABC):
         model = self.model
         regular = np.asarray([model.regularity(q)], dtype=float)
         if self.size and not model.driven_directly:  # without outputs nothing is commanded
-            regular = np.minimum(regular, model.leverages(np.asarray(model.input_matrix(q))[None]))
+            regular = np.minimum(regular, model.leverages(np.asarray(model.effect(q))[None]))
         rows, metric = (
             np.asarray(part)[None] for part in (self.decoupling(q), model.mass_matrix(q))
         )
@@ -603,7 +608,7 @@ class LawCore(EvaluatedMethods, ABC):
         Returns
         -------
         pose, twist, acceleration : numpy.ndarray or casadi.SX
-            Shapes (pose_size,), (size,) and (size,).
+            Shapes (pose_size,), (twist_size,) and (twist_size,).
 
         Raises
         ------
@@ -615,7 +620,7 @@ class LawCore(EvaluatedMethods, ABC):
         if (
             isinstance(sample, ReferenceSample)
             and sample.pose.shape in ((self.pose_size,), (self.pose_size, 1))
-            and sample.twist.shape[0] == self.size
+            and sample.twist.shape[0] == self.twist_size
         ):
             return sample.pose, sample.twist, sample.acceleration
         where = f"servo of `{self.name}`, reference"
@@ -636,7 +641,7 @@ class LawCore(EvaluatedMethods, ABC):
         pose = sample.flat_pose
         for name, size, values in (
             ("pose", self.pose_size, pose),
-            ("twist", self.size, sample.twist),
+            ("twist", self.twist_size, sample.twist),
         ):
             if values.shape[0] != size:
                 raise shape_error(f"{where}, `{name}`", (size,), values.shape)

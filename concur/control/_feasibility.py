@@ -238,7 +238,8 @@ def feasibility(
     # With zero error s = (J H)^+ (gamma^-1 gammadot - J h).
     reference, length, first = _checked(self, reference, duration, q0, SIMULATE)
     walk = _Walk(self)
-    times = _instants(reference, length, walk.measures.lengths)
+    units = [unit for output in self.outputs for unit in output.lie.paths.error_units]
+    times = _instants(reference, length, walk.measures.of(units))
     poses, twists, _ = reference.sample(times)
     path, speeds, margins = list[np.ndarray](), list[np.ndarray](), list[float]()
     found, q = "", walk.corrected(first, poses[0], 200)
@@ -255,7 +256,7 @@ def feasibility(
             found = f"lost at t = {time:.3g} s: {found}"
             break
         path.append(q)
-        speeds.append(walk.speed(q, twists[k]))
+        speeds.append(walk.following(q, twists[k]))
     count, least = len(path), min(margins)
     if not found:
         fastest = zip(self.model.shape_names, np.abs(np.array(speeds)).max(axis=0), strict=True)
@@ -285,8 +286,17 @@ class _Walk:
 
     def moved(self, q: np.ndarray, twist: np.ndarray, time: float) -> np.ndarray:
         """Configuration after a time, by the midpoint rule."""
-        middle = self._advanced(q, self.servo.model.velocity(q, self.speed(q, twist)) * (time / 2))
-        return self._advanced(q, self.servo.model.velocity(q, self.speed(middle, twist)) * time)
+        model = self.servo.model
+        middle = self._advanced(q, model.velocity(q, self.following(q, twist)) * (time / 2))
+        return self._advanced(q, model.velocity(q, self.following(middle, twist)) * time)
+
+    def following(self, q: np.ndarray, twist: np.ndarray) -> np.ndarray:
+        """Shape velocities (ns,) at which outputs on the reference follow its twist."""
+        servo = self.servo
+        if servo.twist_size != servo.size:  # directions see a turn along their normals
+            group, still = servo.error_dynamics.group, np.zeros(servo.size)
+            twist = np.array(ca.DM(group.transport(still, servo.output(q)))) @ twist
+        return self.speed(q, twist)
 
     def corrected(self, q: np.ndarray, pose: np.ndarray, tries: int) -> np.ndarray:
         """Configuration after steps of Newton's method towards a pose of the outputs."""

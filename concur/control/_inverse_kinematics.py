@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import attitude_error, finite_floats, shape_error
+from concur.codegen import attitude_error, finite_floats, shape_error, unit_span
 from concur.control._inverse_kinematics_step import TASK, coupled_bounds, leaders, step_of
 from concur.control._reading import is_one_pose, positive
 from concur.errors import OutputError, ShapeError
@@ -267,8 +267,8 @@ class InverseKinematicsSolver:
         error = attitude_error(self.where, "target", flat, quaternions)
         if error is not None:
             raise error
-        for at in quaternions:
-            flat[at : at + 4] /= np.linalg.norm(flat[at : at + 4])
+        for span in map(unit_span, quaternions):
+            flat[span] /= np.linalg.norm(flat[span])
         return flat
 
     def _beyond(self, q: np.ndarray) -> str:

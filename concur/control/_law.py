@@ -316,7 +316,9 @@ def controls(
 
     Of more controls than shape velocities the least ones, with weights of their squares (nu,).
     """
-    actuation: ca.SX = model.input_matrix(q)
+    actuation: ca.SX = model.effect(q)
+    if model.nd < model.ns:  # no force acts on the spin of a two-sphere
+        forces = model.spinless(q).T @ forces
     if actuation.is_constant() and ca.DM(actuation).is_eye():
         return forces, ca.SX(1), ca.SX(1)
     rows, columns = (constant(scales) for scales in model.actuation_scales)
@@ -380,15 +382,15 @@ def decoupling_margin(servo: LawCore, q: ca.SX) -> Array:
 
 def _leverage(model: ReducedModel, q: ca.SX) -> Array:
     """Leverage of the controls as an expression, as `ReducedModel.leverage` has it."""
-    if model.nu < model.ns:
+    if model.nu < model.nd:
         return ca.SX(0)
     rows, columns = (constant(scales) for scales in model.actuation_scales)
-    scaled = ca.diag(rows) @ model.input_matrix(q) @ ca.diag(columns)
+    scaled = ca.diag(rows) @ model.effect(q) @ ca.diag(columns)
     square = ca.triu2symm(ca.triu(scaled @ scaled.T))
     total = ca.trace(square)
     largest = total
-    if model.ns > 1:
-        largest = total - least_eigenvalue(total * ca.SX.eye(model.ns) - square)
+    if model.nd > 1:
+        largest = total - least_eigenvalue(total * ca.SX.eye(model.nd) - square)
     return ca.if_else(total > 0, ca.sqrt(least_eigenvalue(square) / largest), 0)
 
 

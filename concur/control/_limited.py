@@ -326,12 +326,12 @@ def _posed(
     torques, _, turned = controls(model, q, forces, servo.torque_weights)
     torque_map, torque = torques[:, : servo.ns], torques @ ca.vertcat(sdot, 1)
     scaled = ca.diag(constant(servo.scales[0] * _weights(servo))) @ found.decoupling
-    metric, more = mass + scaled.T @ scaled, servo.nu - servo.ns
+    metric, more = mass + scaled.T @ scaled, servo.nu - model.nd
     if more:
         weights = np.ones(servo.nu) if servo.torque_weights is None else servo.torque_weights
         effort = ca.sum1(constant(weights) * ca.sum2(torque_map**2))
         metric = ca.diagcat(metric, UNSEEN * ca.trace(mass) / effort * ca.SX.eye(more))
-        unseen = unfelt(model.input_matrix(q), servo.torque_weights)
+        unseen = unfelt(model.effect(q), servo.torque_weights)
         torque_map = ca.horzcat(torque_map, unseen)
     least, most = torque_bounds(servo, q, v)
     size = ca.fmin(ca.fabs(least), ca.fabs(most))

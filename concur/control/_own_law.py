@@ -205,7 +205,8 @@ def tracking_law(
         known["z"] = state = int(own.size1_in("z"))
     if outputs:
         known["pose"] = sum(output.pose_size for output in outputs)
-        known |= {"twist": size, "acceleration": size}
+        twist = sum(output.twist_size for output in outputs)
+        known |= {"twist": twist, "acceleration": twist}
     if not set(names) <= set(known) or {"s", "v"} <= set(names):
         raise OutputError(
             f"{where}, inputs of its graph",

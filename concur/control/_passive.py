@@ -259,9 +259,9 @@ class PassiveServo(TrackingLaw):
         gains = constant(_load_gains(robot, self.adaptation))
         return ca.substitute(forces, load, z), -gains * power
 
-    @evaluated("(nq),(nw),(pose_size),(size)->()")
+    @evaluated("(nq),(nw),(pose_size),(twist_size)->()")
     def lyapunov_function(self, q: Vector, s: Vector, pose: Vector, twist: Vector) -> Scalar:
-        found = self._following(q, self.velocity(q, s), pose, twist, ca.SX(self.size, 1))
+        found = self._following(q, self.velocity(q, s), pose, twist, ca.SX(self.twist_size, 1))
         moving = ca.bilin(self.model.mass_matrix(q), found.away, found.away)
         return (moving + ca.bilin(constant(self.stiffness), found.error, found.error)) / 2
 
@@ -322,15 +322,15 @@ class PassiveServo(TrackingLaw):
         seen = output_motion(system, self.outputs, q, v, base_axes=True)
         poses = zip((output.lie for output in self.outputs), seen.poses, strict=True)
         tracked = TrackedOutputs(poses, pose)
-        x, carried, pulled = tracked.error, tracked.transport(twist), tracked.pull(self.stiffness)
-        behind = seen.velocity - carried
+        x, pulled = tracked.error, tracked.pull(self.stiffness)
+        behind = seen.velocity - tracked.transport(twist)
         rates = constant(self._each(self.rate))
         wrong = behind - rates * x
         rows = seen.jacobian @ model.lift(q)[0]
         forces = rows.T @ seen.turned(pulled - constant(self.damping) @ wrong)
 
-        ahead, nearing = tracked.transport(acceleration), tracked.push(behind)
-        turned = ahead - self.error_dynamics.group.ad(seen.velocity) @ carried - rates * nearing
+        nearing = tracked.push(behind) - tracked.spin(x, twist)
+        turned = tracked.ahead(seen.velocity, twist, acceleration) - rates * nearing
         horizontal, _ = model.lift(q)
 
         def reached(away: Array) -> tuple[Array, Array]:

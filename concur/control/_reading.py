@@ -62,13 +62,13 @@ def matching_outputs(model: Any, outputs: Any) -> tuple[Output, ...]:
 
 def check_controls(model: ReducedModel, where: str) -> None:
     """Demand at least as many controls as shape velocities, of which there are some."""
-    if model.ns and model.nu >= model.ns:
+    if model.ns and model.nu >= model.nd:
         return
     shape = f"the shape velocities {', '.join(model.shape_names)}" if model.ns else "a law"
     names = f": {', '.join(model.control_names)}" if model.nu else ""
     raise OutputError(
         f"{where}, controls",
-        expected=f"at least {max(model.ns, 1)} controls for {shape}",
+        expected=f"at least {max(model.nd, 1)} controls for {shape}",
         came=f"{model.nu}{names}",
         cure=NO_MOTORS,
     )
@@ -236,6 +236,7 @@ def _gain_matrix(where: str, value: Any, outputs: Sequence[Output]) -> np.ndarra
         matrix = as_floats(value, where)
         if matrix.shape != (size, size):
             raise shape_error(where, (size, size), matrix.shape)
+        _check_directions(where, matrix, outputs)
         return np.array(matrix)
     if len(entries) != len(outputs):
         raise ShapeError(
@@ -251,7 +252,27 @@ def _gain_matrix(where: str, value: Any, outputs: Sequence[Output]) -> np.ndarra
         if numbers.shape not in ((), (output.dim,)):
             raise shape_error(f"{where}, output `{output.name}`", (output.dim,), numbers.shape)
         blocks.append(np.broadcast_to(numbers, (output.dim,)))
-    return np.diag(np.concatenate(blocks))
+    matrix = np.diag(np.concatenate(blocks))
+    _check_directions(where, matrix, outputs)
+    return matrix
+
+
+def _check_directions(where: str, gain: np.ndarray, outputs: Sequence[Output]) -> None:
+    """Demand one number as the gain of a direction, whose normals turn, without coupling."""
+    start = 0
+    for output in outputs:
+        span = slice(start, start + output.dim)
+        start = span.stop
+        own = np.zeros_like(gain[:, span])
+        own[span] = gain[span.start, span.start] * np.eye(output.dim)
+        apart = np.array_equal(gain[:, span], own) and np.array_equal(gain[span].T, own)
+        if output.group == "S2" and not apart:
+            raise OutputError(
+                f"{where}, output `{output.name}`",
+                expected="one number for a direction, without coupling to other outputs",
+                came=f"{gain[span].tolist()}",
+                cure="No two normals of a direction are distinct everywhere: give one gain.",
+            )
 
 
 def read_limits(where: str, value: Any, model: ReducedModel) -> np.ndarray:

@@ -125,6 +125,7 @@ class Servo(TrackingLaw):
         if self.integral is not None:
             matrix = read_gain(f"{where}, `integral`", self.integral, outputs, definite=False)
             object.__setattr__(self, "integral", matrix if matrix.any() else None)
+            self._check_integral(f"{where}, `integral`")
         self._check_options(where)
         self._check_decoupling()
 
@@ -152,6 +153,20 @@ class Servo(TrackingLaw):
             place = f"{where}, `damping_threshold`"
             zone = positive(place, self.damping_threshold, "a margin above zero", cure)
             object.__setattr__(self, "damping_threshold", zone)
+
+    def _check_integral(self, where: str) -> None:
+        """Refuse an integral of the error of a direction, whose normals turn while it grows."""
+        start = 0
+        for output in self.outputs:
+            span = slice(start, start + output.dim)
+            start = span.stop
+            if output.group == "S2" and self.integral is not None and self.integral[span].any():
+                raise OutputError(
+                    f"{where}, output `{output.name}`",
+                    expected="zero for a direction",
+                    came=f"{self.integral[span.start, span.start]:g}",
+                    cure="Leave it out, or follow the attitude: an output in SO3.",
+                )
 
     def _check_constraints(self, where: str) -> None:
         """Check names, and take what constraints presuppose: limits of torques, and damping."""
@@ -185,7 +200,7 @@ class Servo(TrackingLaw):
             lines.append(f"damped below a margin of {self.damping_threshold:g}")
         if self.limit_names:
             lines.append(f"keeps limits: {shown(', '.join(self.limit_names), 100)}")
-        if self.nu > self.ns:
+        if self.nu > self.model.nd:
             weighted = "weighted" if self.torque_weights is not None else "least"
             lines.append(f"torques shared among {self.nu} controls, {weighted}")
         if self.use_measured_velocity:

@@ -183,7 +183,7 @@ def start(
     found = Postures(self, q).at(target)
     q, speeds = found.q, ExactSpeeds(self)
     error = np.asarray(self.pose_error(q, pose))
-    rate = _numbers(self.error_dynamics.group.transport(error)) @ twist
+    rate = _numbers(self.error_dynamics.group.transport(error, self.output(q))) @ twist
     s = np.zeros(self.ns)
     regular = found.margin >= self.singular_margin
     if speed == "reference" and self.model.regularity(q) >= self.singular_margin:

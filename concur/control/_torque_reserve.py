@@ -243,8 +243,8 @@ class _Program:
         forces = ca.horzcat(model.mass_matrix(q), model.shape_forces(q, v, ca.SX(law.ns, 1)))
         torques = controls(model, q, forces, law.torque_weights)[0]
         parts = [torques[:, : law.ns]]
-        if law.nu > law.ns:
-            parts.append(unfelt(model.input_matrix(q), law.torque_weights))
+        if law.nu > model.nd:
+            parts.append(unfelt(model.effect(q), law.torque_weights))
         rows = joint_rows(law, q, v)
         self.limited = len(rows)
         lengths = [ca.norm_2(row.row) for row in rows]

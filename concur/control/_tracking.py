@@ -18,7 +18,7 @@ from concur.control._error_dynamics import ErrorDynamics
 from concur.groups import quaternion
 from concur.groups.along_matrix import along_matrix
 from concur.groups.stumpff import INVERSE_SERIES, horner
-from concur.outputs.groups import OutputGroup, Pose, Product, Rotation
+from concur.outputs.groups import Direction, OutputGroup, Pose, Product, Rotation
 from concur.robot import Placed
 
 NEAR = 0.04
@@ -39,7 +39,9 @@ class Tracked:
 
     The `error` is x = log(r^-1 gamma), (dim,); `transport` applies Ad of r^-1 gamma to a vector
     (dim,); `push` applies B(x), and `pull` B(x)^T, which takes whether each three components of the
-    vector are known to be a multiple of those of x, as with one gain for all axes.
+    vector are known to be a multiple of those of x, as with one gain for all axes. `spin` takes a
+    twist of the reference, and a vector to its rate under turns of the tangent plane with the
+    reference, zero on groups.
     """
 
     error: ca.SX
@@ -48,7 +50,15 @@ class Tracked:
     pull: Pull
 
     def __init__(self, group: OutputGroup, pose: Placed, desired: Vector) -> None:
-        if isinstance(group, Rotation):
+        self.group = group
+        self.direction: Array | None = None
+        if isinstance(group, Direction):
+            self.direction = direction = group.coordinates(pose)
+            self.error = x = group.error(direction, desired)
+            self.transport = lambda values: group.transport(x, direction) @ values
+            self.push = lambda values: group.error_map(x) @ values
+            self.pull = lambda values, _: values
+        elif isinstance(group, Rotation):
             turned = _Turned(pose[0], desired)
             self.error = turned.vector
             self.transport = lambda values: turned.matrix @ values
@@ -98,6 +108,17 @@ class Tracked:
 
         self.transport, self.push, self.pull = transport, push, pull
 
+    def spin(self, values: Array, twist: Array) -> Array:
+        if self.direction is None:
+            return ca.SX(*values.shape)
+        return ca.dot(self.direction, twist) * ca.vertcat(-values[1], values[0])
+
+    def change(self, velocity: Array, twist: Array) -> Array:
+        """Rate of the transported twist of a reference that does not accelerate."""
+        if self.direction is None:
+            return -(self.group.ad(velocity) @ self.transport(twist))
+        return self.spin(velocity, twist)
+
 
 class TrackedOutputs:
     """Errors of outputs, group and pose of each, against flat reference poses (pose_size,).
@@ -113,13 +134,29 @@ class TrackedOutputs:
                 desired = desired[factor.pose_size :, :]
         self.error = ca.vertcat(*[part.error for part in self._parts])
         self._ends = np.cumsum([0, *[part.error.numel() for part in self._parts]]).tolist()
+        twists = [0, *[part.group.paths.dim for part in self._parts]]
+        self._twist_ends = np.cumsum(twists).tolist()
 
     def _each(self, values: Array) -> Iterator[tuple[Tracked, Array]]:
         return zip(self._parts, ca.vertsplit(values, self._ends), strict=True)
 
-    def transport(self, values: Array) -> Array:
-        """Apply Ad of r^-1 gamma to a vector (size,)."""
-        return ca.vertcat(*[part.transport(piece) for part, piece in self._each(values)])
+    def _twists(self, twist: Array) -> Iterator[tuple[Tracked, Array]]:
+        return zip(self._parts, ca.vertsplit(twist, self._twist_ends), strict=True)
+
+    def transport(self, twist: Array) -> Array:
+        """Apply Ad of r^-1 gamma to a twist of the reference (twist_size,)."""
+        return ca.vertcat(*[part.transport(piece) for part, piece in self._twists(twist)])
+
+    def ahead(self, velocity: Array, twist: Array, acceleration: Array) -> Array:
+        """Rate (size,) of the transported twist, at an output velocity (size,)."""
+        pieces = zip(self._each(velocity), self._twists(twist), strict=True)
+        changes = [part.change(own, piece) for (part, own), (_, piece) in pieces]
+        return self.transport(acceleration) + ca.vertcat(*changes)
+
+    def spin(self, values: Array, twist: Array) -> Array:
+        """Rate of a vector (size,) that turns with the tangent planes of the reference."""
+        pieces = zip(self._each(values), self._twists(twist), strict=True)
+        return ca.vertcat(*[part.spin(own, piece) for (part, own), (_, piece) in pieces])
 
     def push(self, values: Array) -> Array:
         """Apply B(x) to a vector (size,)."""
@@ -146,14 +183,15 @@ def command(
     From group and pose of each output, its velocity (size,), and the law's inputs by name: the flat
     reference and, where the law has one, the integral z (size,) of the pose error.
     """
-    tracked = TrackedOutputs(poses, given["pose"])
-    moved, ahead = (tracked.transport(given[name]) for name in ("twist", "acceleration"))
+    tracked, twist = TrackedOutputs(poses, given["pose"]), given["twist"]
+    behind = velocity - tracked.transport(twist)
     scale = np.linalg.inv(dynamics.inertia)
     force = constant(scale) @ tracked.pull(dynamics.stiffness)
-    force -= constant(scale @ dynamics.damping) @ (velocity - moved)
+    force -= constant(scale @ dynamics.damping) @ behind
     if dynamics.integral is not None:
         force += constant(scale @ dynamics.integral) @ given["z"]
-    return force + ahead - dynamics.group.ad(velocity) @ moved, tracked.error
+    ahead = tracked.ahead(velocity, twist, given["acceleration"]) + tracked.spin(behind, twist)
+    return force + ahead, tracked.error
 
 
 class _Turned:

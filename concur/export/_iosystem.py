@@ -93,7 +93,7 @@ def to_iosystem(servo: TrackingLaw, closed_loop: bool = False) -> control.Nonlin
         )
     # The state's quaternions drift in an integrator; only those of the reference are judged.
     loop, in_pose = _closed_loop(servo), servo.attitudes["pose"]
-    ends = np.cumsum([servo.nq, servo.ns, servo.pose_size, servo.size])
+    ends = np.cumsum([servo.nq, servo.ns, servo.pose_size, servo.twist_size])
 
     def evaluate(state: np.ndarray, inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values = np.split(np.concatenate([state, inputs]), ends)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import casadi as ca
 import numpy as np
 
+from concur.codegen import Place
 from concur.control import TickStatus, TrackingLaw, tick_function
 from concur.errors import ConcurError
 from concur.outputs import Output, pose_quaternions
@@ -72,7 +73,7 @@ class Signal:
         Name of the code with which exported C rejects numbers above `largest` before it evaluates
         the function; empty if the function itself rejects them.
     quaternions : tuple of int
-        Indices at which quaternions start.
+        Indices at which quaternions start, or start and end of other unit vectors.
     scalar : bool
         Whether the signal is a number rather than an array.
     integer : bool
@@ -87,7 +88,7 @@ class Signal:
     largest: tuple[float, ...] = ()
     positive: bool = False
     guard: str = ""
-    quaternions: tuple[int, ...] = ()
+    quaternions: tuple[Place, ...] = ()
     scalar: bool = False
     integer: bool = False
 
@@ -259,14 +260,15 @@ def _inputs(law: TrackingLaw, speed_limit: tuple[float, ...]) -> Iterator[Signal
 
 def _reference(law: TrackingLaw) -> Iterator[Signal]:
     """The reference of all outputs, and the part of its acceleration that is not achieved."""
-    pose, rates = list[Entry](), list[Entry]()
+    pose, rates, missed = list[Entry](), list[Entry](), list[Entry]()
     for output in law.outputs:
         lie = output.lie
         units = dict(zip(lie.error_names, lie.error_units, strict=True))
         units |= dict.fromkeys(("qx", "qy", "qz", "qw"), "")
         pose += [Entry(f"{output.name}[{n}]", units.get(n, "")) for n in lie.coordinate_names]
-        names = [f"{output.name}[{n}]" for n in lie.error_names]
-        rates += map(Entry, names, lie.error_units)
+        for group, found in ((lie.paths, rates), (lie, missed)):
+            names = [f"{output.name}[{n}]" for n in group.error_names]
+            found += map(Entry, names, group.error_units)
     groups = "; ".join(
         f"{o.name}: {o.group} of {o.body}"
         + (f" relative to {o.relative_to}" if o.relative_to else "")
@@ -291,7 +293,8 @@ def _reference(law: TrackingLaw) -> Iterator[Signal]:
     meaning = (
         "acceleration residual: part of the commanded output acceleration that is not achieved"
     )
-    yield Signal("missed", "output", meaning, accelerations)
+    left = tuple(Entry(name, f"{unit}/s^2") for name, unit in missed)
+    yield Signal("missed", "output", meaning, left)
 
 
 def _results(law: TrackingLaw) -> Iterator[Signal]:
@@ -351,6 +354,8 @@ def _frame(output: Output) -> str:
     group = output.group
     if group in ("SE2", "SE3", "SO3"):
         return "axes of the reference pose"
+    if group == "S2":
+        return f"angular velocity in {axes}"
     if group == "R3xSO3":
         return f"linear in {axes}, angular in axes of the reference pose"
     return axes if group != "SO2" else "about the output's normal"

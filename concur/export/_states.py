@@ -9,7 +9,7 @@ from enum import IntEnum
 import casadi as ca
 import numpy as np
 
-from concur.codegen import DRIFT
+from concur.codegen import DRIFT, unit_span
 from concur.control import TickStatus, TrackingLaw
 from concur.errors import ConcurError
 from concur.export._signals import Signal
@@ -151,7 +151,7 @@ class ReplayStates:
             for start in signal.quaternions:
                 for factor in (0.0, 1.0 - 2 * DRIFT, 1.0 + 2 * DRIFT, 2.0):
                     state = self._drawn()
-                    state[name][start : start + 4] *= factor
+                    state[name][unit_span(start)] *= factor
                     yield self._judged(f"lost attitude in {name}", state)
             for place, largest in enumerate(signal.largest):
                 if np.isfinite(largest):

@@ -40,6 +40,7 @@ from concur.formulations._arguments import (
 )
 from concur.formulations._expressions import SINGULAR, Row, Space, least_eigenvalue
 from concur.formulations._factor import Factor
+from concur.groups import s2
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -532,6 +533,32 @@ class LagrangianSystem(EvaluatedMethods):
             The value, shape (nv, nu).
         """
         return self._rows(q, 4).T
+
+    @property
+    def nd(self) -> int:
+        """Number of velocities that forces can change: without the spins of two-spheres."""
+        return self.nv - len(self.spins)
+
+    @evaluated("(nq)->(nv,nd)")
+    def spinless(self, q: Vector) -> Matrix:
+        """Velocities without the spins of two-spheres: orthonormal along the factors, as columns.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nv, nd).
+        """
+        blocks = [
+            s2.frame(q[i : i + 3]) if factor.spherical else ca.SX.eye(factor.nv)
+            for factor, (i, _) in zip(self.factors, self._starts(), strict=True)
+        ]
+        own = ca.diagcat(*blocks)
+        return self._frame(q) @ own if self.framed else own
 
     @evaluated("(nq),(nv)->()")
     def kinetic_energy(self, q: Vector, v: Vector) -> Scalar:

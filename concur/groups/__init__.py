@@ -1,11 +1,11 @@
 """Lie groups of rigid motion: rotations, planar motions, rigid motions, quaternions.
 
-One module per group, named after it: `so3`, `se2`, `se3`, and `quaternion` for unit
-quaternions as coordinates of SO(3). Every function takes NumPy arrays and returns
-``float64`` arrays, or takes CasADi ``SX`` and returns ``SX`` with its structural zeros
-kept. Numbers of a wrong shape raise `concur.errors.ShapeError`, NaN and infinities
-`concur.errors.NonFiniteError`. `classify` returns the displacement subgroup that twists given as
-numbers span.
+One module per group, named after it: `so3`, `se2`, `se3`, `quaternion` for unit
+quaternions as coordinates of SO(3), and `s2` for directions, on which SO(3) acts. Every
+function takes NumPy arrays and returns ``float64`` arrays, or takes CasADi ``SX`` and
+returns ``SX`` with its structural zeros kept. Numbers of a wrong shape raise
+`concur.errors.ShapeError`, NaN and infinities `concur.errors.NonFiniteError`.
+`classify` returns the displacement subgroup that twists given as numbers span.
 
 Notes
 -----
@@ -33,7 +33,7 @@ logarithms are two-valued at the angle pi and return one of the two values there
 Equation numbers are those of R. Chhabra's PhD thesis, Toronto 2014.
 """
 
-from concur.groups import quaternion, se2, se3, so3
+from concur.groups import quaternion, s2, se2, se3, so3
 from concur.groups._classify import Subgroup, classify
 from concur.groups._isotropy import Isotropy, isotropy
 
@@ -43,6 +43,7 @@ __all__ = [
     "classify",
     "isotropy",
     "quaternion",
+    "s2",
     "se2",
     "se3",
     "so3",

@@ -116,6 +116,7 @@ REFERENCE_KINDS: dict[str, dict[str, type[Table]]] = {
     **dict.fromkeys(("R", "R2", "SO2", "SE2"), _PATHS),
     "R3": _PATHS | {"screw": _POSES["screw"]},
     "SO3": _ATTITUDES,
+    "S2": {kind: table for kind, table in _ATTITUDES.items() if kind != "screw"},
     "SE3": _POSES,
     "R3xSO3": _POSES,
 }
@@ -231,7 +232,7 @@ def _carried(
         with entry("moving"):
             reference = references.moving(reference, moving)
     if drift is not None:
-        if output.group in ("SO2", "SO3"):
+        if output.group in ("SO2", "SO3", "S2"):
             cure = "Remove it: an orientation cannot drift."
             raise refused(("drift",), "an output with a position", output.group, cure)
         velocity = np.array(drift)

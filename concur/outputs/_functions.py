@@ -13,13 +13,17 @@ import numpy as np
 
 from concur.codegen import Array, Vector
 from concur.errors import ShapeError, shown
+from concur.groups import s2
 from concur.outputs._output import Output, refused
 from concur.outputs.groups import Coordinates, OutputGroup, named
 from concur.robot import Placed, unknown_name
 from concur.system import System
 
-SHAPES = {"SO2": (1, 1), "SE2": (3, 1), "SO3": (3, 3), "SE3": (4, 4), "R3xSO3": (4, 4)}
-"""Shape of the value on each group: heading; x, y and heading; rotation matrix; pose matrix."""
+SHAPES = {
+    "SO2": (1, 1), "SE2": (3, 1), "SO3": (3, 3), "S2": (3, 1), "SE3": (4, 4), "R3xSO3": (4, 4)
+}  # fmt: skip
+"""Shape of the value on each group: heading; x, y and heading; rotation matrix; unit vector; pose
+matrix."""
 
 SAMPLES = 4
 """Random configurations at which the value of a function has to be on its group."""
@@ -38,10 +42,10 @@ class FunctionOutput(Output):
         Name of the output, for tables and figures.
     function : casadi.Function
         From the configuration, shape (nq,), to the value: a column (n,) on R^n, a heading on
-        "SO2", (x, y, heading) on "SE2", a rotation matrix (3, 3) on "SO3", a pose (4, 4) on "SE3"
-        and "R3xSO3".
+        "SO2", (x, y, heading) on "SE2", a rotation matrix (3, 3) on "SO3", a unit vector (3,) on
+        "S2", a pose (4, 4) on "SE3" and "R3xSO3".
     group : str
-        "R" or "R" with a number, "SO2", "SE2", "SO3", "SE3" or "R3xSO3".
+        "R" or "R" with a number, "SO2", "SE2", "SO3", "S2", "SE3" or "R3xSO3".
     unit : str
         Unit of the coordinates of an R^n: "m" or "rad".
 
@@ -117,9 +121,13 @@ class FunctionOutput(Output):
         Returns
         -------
         tuple of casadi.SX
-            Rotation (3, 3) and position (3,); on R^n the coordinates (n,) as position.
+            Rotation (3, 3) and position (3,); on R^n the coordinates (n,) as position; on "S2" a
+            rotation that takes z to the direction.
         """
         value = ca.sparsify(self.function(q))
+        if self.group == "S2":
+            direction = value / ca.norm_2(value)
+            return ca.horzcat(s2.frame(direction), direction), ca.SX(3, 1)
         if self.group not in SHAPES:
             return ca.SX.eye(3), value
         if value.shape == (4, 4):
@@ -155,10 +163,15 @@ class FunctionOutput(Output):
         symbol = ca.SX.sym("q", size)
         seen = ca.Function("seen", [symbol], [ca.densify(part) for part in self.value(symbol)])
         for _ in range(SAMPLES):
-            rotation, position = (np.array(part) for part in seen(system.random(rng)))
-            off = np.abs(rotation @ rotation.T - np.eye(3)).max()
+            q = system.random(rng)
+            rotation, position = (np.array(part) for part in seen(q))
+            what, off = "a rotation that is off orthonormal", rotation @ rotation.T - np.eye(3)
+            if self.group == "S2":
+                length = np.linalg.norm(np.array(self.function(q)))
+                what, off = "a direction whose length is off 1", length - 1.0
+            off = np.abs(off).max()
             if not (off < 1e-9 and np.isfinite(position).all() and np.linalg.det(rotation) > 0.0):
-                came = f"a rotation that is off orthonormal by {off:.3g}, or NaN"
+                came = f"{what} by {off:.3g}, or NaN"
                 cure = "Check the function, and that rotations are right-handed."
                 raise refused(place, f"values on {self.group}, finite", came, cure)
 
@@ -170,24 +183,48 @@ def function_motion(
     symbols = [ca.SX.sym("q", system.nq), *(ca.SX.sym(name, system.nv) for name in "va")]
     at, moving, change = symbols
     rotation, position = output.value(at)
-    rate = system.rate(at, moving)
-    linear, turned = (_along(part, at, rate) for part in (position, rotation))
-    if output.group in SHAPES:
-        linear = rotation.T @ linear
-    spin = rotation.T @ turned
-    angular = ca.vertcat(spin[2, 1] - spin[1, 2], spin[0, 2] - spin[2, 0], spin[1, 0] - spin[0, 1])
-    velocity = output.lie.velocity((rotation, position), (linear, angular / 2))
+    rows, moved = _moved(system, output, (rotation, position), at, moving)
+    rates = ca.vertcat(system.rate(at, moving), change)
     results = [
         rotation,
         position,
         output.lie.coordinates((rotation, position)),
-        velocity,
-        _along(velocity, ca.vertcat(at, moving), ca.vertcat(rate, change)),
-        ca.jacobian(velocity, moving),
+        rows @ moved,
+        rows @ _along(moved, ca.vertcat(at, moving), rates),
+        rows @ ca.jacobian(moved, moving),
     ]
     graph = ca.Function("output", symbols, [ca.SX(part) for part in results], {"cse": True})
     found: Sequence[Any] = [ca.sparsify(part) for part in graph(q, v, vdot)]
     return (found[0], found[1]), found[2], found[3], found[4], found[5]
+
+
+def function_following(
+    system: System, output: FunctionOutput, q: Vector, v: Array, w: Array
+) -> Array:
+    """Rate along a motion v (nv,) of the output velocity of constant w (nv,), shape (dim,)."""
+    symbols = [ca.SX.sym("q", system.nq), *(ca.SX.sym(name, system.nv) for name in "vw")]
+    at, moving, other = symbols
+    rows, moved = _moved(system, output, output.value(at), at, other)
+    graph = ca.Function("following", symbols, [rows @ _along(moved, at, system.rate(at, moving))])
+    return graph(q, v, w)
+
+
+def _moved(
+    system: System, output: FunctionOutput, value: Placed, at: Array, moving: Array
+) -> tuple[Array, Array]:
+    """Rows that do not count as moving, and a vector that they take to the output's velocity.
+
+    Rates of directions are covariant: their normals are no part of the motion.
+    """
+    linear, turned = (_along(part, at, system.rate(at, moving)) for part in reversed(value))
+    if output.group == "S2":
+        normals, direction = value[0][:, :2], value[0][:, 2]
+        return normals.T, ca.cross(direction, turned[:, 2])
+    if output.group in SHAPES:
+        linear = value[0].T @ linear
+    spin = value[0].T @ turned
+    angular = ca.vertcat(spin[2, 1] - spin[1, 2], spin[0, 2] - spin[2, 0], spin[1, 0] - spin[0, 1])
+    return ca.SX.eye(output.dim), output.lie.velocity(value, (linear, angular / 2))
 
 
 def _along(value: Array, symbol: Array, rate: Array) -> Array:

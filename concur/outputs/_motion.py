@@ -7,16 +7,16 @@ bodies move by the recursion from link to link; outputs that are functions by de
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import casadi as ca
 import numpy as np
 
 from concur.codegen import Array, constant
-from concur.outputs._functions import FunctionOutput, function_motion
+from concur.outputs._functions import FunctionOutput, function_following, function_motion
 from concur.outputs._output import Output
-from concur.outputs.groups import AXES, OutputGroup, Pose, Product, Rotation, Vector
+from concur.outputs.groups import AXES, Direction, OutputGroup, Pose, Product, Rotation, Vector
 from concur.reduction import along
 from concur.robot import (
     Mechanism,
@@ -33,6 +33,9 @@ from concur.robot import (
     twist_to_child,
 )
 from concur.system import System
+
+_FOLLOWED = (Rotation, Vector, Pose, Direction)
+"""Groups whose rates along another motion the recursion over the links gives."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,14 +146,21 @@ def following_rate(
     tree: _Tree | None = None
     for output in outputs:
         factors = output.lie.factors if isinstance(output.lie, Product) else (output.lie,)
-        if (
-            not isinstance(output, FunctionOutput)
-            and output.relative_to is None
-            and all(isinstance(lie, (Rotation, Vector, Pose)) for lie in factors)
-        ):
+        if isinstance(output, FunctionOutput):
+            rates.append(function_following(system, output, q, v, w))
+        elif output.relative_to is None and all(isinstance(lie, _FOLLOWED) for lie in factors):
             tree = tree or _Tree(as_tree(system, "outputs"), q, v, ca.SX(system.nv, 1), w=w)
             sight = tree.sight(output)
             rates += [sight.following(lie, w) for lie in factors]
+        elif isinstance(output.lie, Direction):
+            # Of the angular velocity the rate is known, its normals do not count.
+            whole = replace(output, group="SO3", axis=AXES["z"])
+            pose, spin, *_ = _own_motion(
+                as_tree(system, "outputs"), whole, q, v, ca.SX(system.nv, 1)
+            )
+            turning = partial(_velocity, system, whole, w)
+            rate = along(turning, q, system.rate(q, v)) + cross(spin, turning(q))
+            rates.append(output.lie.following(pose, spin, turning(q), rate))
         else:
             rates.append(along(partial(_velocity, system, output, w), q, system.rate(q, v)))
     return ca.vertcat(*rates)
@@ -222,6 +232,8 @@ class _Sight:
         if isinstance(lie, Vector):
             return constant([AXES[axis] for axis in lie.axes]) @ (self.pose[0] @ self.pulled)
         spin, spun = self.turning
+        if isinstance(lie, Direction):
+            return lie.following(self.pose, spin, self.led, spun)
         spun -= cross(spin, self.led)
         if isinstance(lie, Rotation):
             return spun

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import numpy as np
 
-from concur.codegen import DRIFT, Array, constant, finite_floats
+from concur.codegen import DRIFT, Array, Place, constant, finite_floats
 from concur.errors import ConcurError, OutputError, ShapeError, shown
 from concur.outputs.groups import AXES, NAMES, OutputGroup, named
 from concur.robot import Placed, Twist, check_name, cross, unknown_name
@@ -47,8 +47,9 @@ class Output:
         Name of the body.
     group : str
         Lie group of the output: "R3xSO3" (full pose, recommended), "SE3", "SO3", "R3",
-        "SE2", "R2", "SO2" or "R". The vector groups are components of the position in
-        inertial axes; "SE2" and "SO2" are the pose and heading in a plane, see `normal`.
+        "SE2", "R2", "SO2" or "R"; or "S2". The vector groups are components of the position in
+        inertial axes; "SE2" and "SO2" are the pose and heading in a plane, see `normal`; "S2" is
+        the direction of an axis of the body, see `axis`, whose spin about it stays free.
     point : sequence of float
         Point of the body, in its frame, shape (3,), m.
     axes : str, optional
@@ -56,13 +57,16 @@ class Output:
     orientation : sequence of float
         Orientation of the output's frame in the body: unit quaternion (x, y, z, w), shape (4,),
         frame to body as in `Pose`; normalised here, within 1e-3 of unit norm. Vector outputs
-        have none.
+        have none, and directions `axis` instead.
     normal : sequence of float
         Normal of the plane of an "SE2" or "SO2" output, in inertial axes, shape (3,), of any
         length but zero. The plane's axes are the inertial ones turned the shortest way that
         takes z to the normal (about x for -z), as for the joint `Planar`: x and y for the
         default. The heading is the angle, right-handed about the normal, from the first axis to
         the x axis of the output's frame as it is seen in the plane.
+    axis : sequence of float
+        Of an "S2" output the axis of the body that is to point along the reference, in the body's
+        frame, shape (3,), of any length but zero.
     relative_to : str, optional
         Name of the body in whose frame the output and its reference are given: r = q_a^-1 q_body r0
         with its pose q_a. Default: the inertial frame.
@@ -74,12 +78,12 @@ class Output:
     DescriptionError
         If the name is no text, or empty.
     ShapeError
-        If a shape is wrong, the quaternion is not of unit norm, or the normal is zero.
+        If a shape is wrong, the quaternion is not of unit norm, or the normal or the axis is zero.
     NonFiniteError
         If a number is NaN or infinite.
     OutputError
-        If the axes, the orientation or the normal do not fit the group, or the output is relative
-        to its own body.
+        If the axes, the orientation, the normal or the axis do not fit the group, or the output is
+        relative to its own body.
 
     Examples
     --------
@@ -96,6 +100,7 @@ class Output:
     axes: str | None = None
     orientation: Quaternion = _UNTURNED
     normal: Vector3 = _UPRIGHT
+    axis: Vector3 = _UPRIGHT
     relative_to: str | None = None
 
     def __post_init__(self) -> None:
@@ -120,7 +125,8 @@ class Output:
             raise refused(f"{where}, `axes`", expected, shown(repr(self.axes)), cure)
         object.__setattr__(self, "axes", axes)
         object.__setattr__(self, "orientation", self._checked_orientation(where))
-        object.__setattr__(self, "normal", self._checked_normal(where))
+        object.__setattr__(self, "normal", self._direction(where, "normal", _PLANAR))
+        object.__setattr__(self, "axis", self._direction(where, "axis", ("S2",)))
         names = {"body": self.body, "relative_to": self.relative_to}
         for attribute, value in names.items():
             if not isinstance(value, str) and (value is not None or attribute == "body"):
@@ -142,30 +148,31 @@ class Output:
         quaternion = quaternion / norm if norm != 1.0 else quaternion
         if not quaternion[:3].any():
             return _UNTURNED
-        if self.group in _VECTORS:
+        if self.group in _VECTORS or self.group == "S2":
             expected = f"none for group {self.group}, which is in inertial axes"
             came, cure = str(tuple(quaternion.tolist())), "Take a group with a rotation in it."
             raise refused(place, expected, came, cure)
         return tuple(quaternion.tolist())
 
-    def _checked_normal(self, where: str) -> tuple[float, ...]:
-        place = f"{where}, `normal`"
-        direction = finite_floats(self.normal, place, (3,))
-        length = float(np.linalg.norm(direction))
+    def _direction(self, where: str, name: str, groups: Sequence[str]) -> tuple[float, ...]:
+        """Unit vector of a field that some groups have."""
+        place = f"{where}, `{name}`"
+        given = finite_floats(getattr(self, name), place, (3,))
+        length = float(np.linalg.norm(given))
         if length < 1e-12:
-            came, cure = str(tuple(direction.tolist())), "Give for example (0, 0, 1)."
+            came, cure = str(tuple(given.tolist())), "Give for example (0, 0, 1)."
             raise refused(place, "a direction, not zero", came, cure, ShapeError)
-        normal = tuple((direction / length).tolist())
-        if self.group not in _PLANAR and normal != _UPRIGHT:
-            expected = f"none for group {self.group}: it is for {' and '.join(_PLANAR)}"
-            came, cure = str(tuple(direction.tolist())), "Remove it; vector outputs have `axes`."
+        direction = tuple((given / length).tolist())
+        if self.group not in groups and direction != _UPRIGHT:
+            expected = f"none for group {self.group}: it is for {' and '.join(groups)}"
+            came, cure = str(tuple(given.tolist())), "Remove it; vector outputs have `axes`."
             raise refused(place, expected, came, cure)
-        return normal
+        return direction
 
     @cached_property
     def lie(self) -> OutputGroup:
         """The group with its error geometry."""
-        return named(self.group, self.axes, tuple(self.normal))
+        return named(self.group, self.axes, tuple(self.normal), tuple(self.axis))
 
     @cached_property
     def frame(self) -> Frame:
@@ -181,6 +188,11 @@ class Output:
     def pose_size(self) -> int:
         """Length of the flat coordinates."""
         return self.lie.pose_size
+
+    @property
+    def twist_size(self) -> int:
+        """Length of a twist of its reference: that of the group, or 3 for "S2"."""
+        return self.lie.paths.dim
 
     @property
     def coordinate_names(self) -> tuple[str, ...]:
@@ -250,7 +262,11 @@ class Output:
         return constant(self.frame.rotation_matrix)
 
 
-def pose_quaternions(outputs: Sequence[Output]) -> Mapping[int, str]:
-    """Names of the outputs whose quaternions start at places in the flat pose (pose_size,)."""
-    names = [(name, output.name) for output in outputs for name in output.lie.coordinate_names]
-    return {place: whose for place, (name, whose) in enumerate(names) if name == "qx"}
+def pose_quaternions(outputs: Sequence[Output]) -> Mapping[Place, str]:
+    """Names of the outputs whose quaternions and directions are at places in the flat pose."""
+    found, start = dict[Place, str](), 0
+    for output in outputs:
+        start, size = start + output.pose_size, output.lie.unit_size
+        if size:
+            found[start - size if size == 4 else (start - size, start)] = output.name
+    return found

@@ -29,12 +29,13 @@ class ReferenceSample:
     pose : array_like or casadi.SX, shape (4, 4) or (np,)
         A homogeneous matrix, body to world, if there is one output and it is a pose. Otherwise
         the numbers of all outputs one after the other: `R`, `R2`, `R3` their coordinates (m),
-        `SO2` the angle (rad), `SE2` x, y, theta, `SO3` a unit quaternion x, y, z, w, `SE3` and
-        `R3xSO3` px, py, pz, qx, qy, qz, qw.
+        `SO2` the angle (rad), `SE2` x, y, theta, `SO3` a unit quaternion x, y, z, w, `S2` a unit
+        vector x, y, z, `SE3` and `R3xSO3` px, py, pz, qx, qy, qz, qw.
     twist : array_like or casadi.SX, shape (n,)
         Left-trivialised velocity of the reference, gamma^-1 gammadot, in output order (m/s,
         rad/s). `R`, `R2`, `R3`: rate in inertial axes. `SE2`: vx, vy, omega in the axes of the
-        demanded pose. `SO3`: angular velocity in the axes of the reference pose. `SE3`: linear
+        demanded pose. `SO3`: angular velocity in the axes of the reference pose. `S2`: angular
+        velocity in inertial axes, in which the part along the direction is free. `SE3`: linear
         and angular velocity in the axes of the reference pose. `R3xSO3`: linear velocity in
         inertial axes, angular velocity in the axes of the reference pose.
     acceleration : array_like or casadi.SX, shape (n,)
@@ -164,7 +165,7 @@ def check_parts(parts: tuple[Part, ...], outputs: Sequence[Output], where: str) 
     Products count by their factors: a place in R^3 and a quaternion, stacked, fit an output in
     "R3xSO3". A part for any group fits one or several whole outputs.
     """
-    needed = tuple((o.pose_size, o.dim, o.group) for o in outputs)
+    needed = tuple((o.pose_size, o.twist_size, o.group) for o in outputs)
     misfit = _misfit(parts, needed)
     if misfit is None:
         return

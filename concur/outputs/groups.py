@@ -3,7 +3,8 @@
 Each group is one object. It defines how a body's pose gives the output's flat
 coordinates, how its body twist gives the left-trivialised output velocity, the error
 x = log(r^-1 gamma), the transport Ad of r^-1 gamma, the bracket ad, and
-B(x) = ad_x / (exp(ad_x) - 1) of the error dynamics.
+B(x) = ad_x / (exp(ad_x) - 1) of the error dynamics. Directions are no group, but SO(3) acts on
+them: `Direction` has what takes the place of each of these.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from concur.codegen import Array, constant, part
-from concur.groups import quaternion, se2, se3, so3
+from concur.groups import quaternion, s2, se2, se3, so3
 from concur.robot import Placed, Twist, cross, shortest_rotation
 
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
@@ -37,6 +38,8 @@ class OutputGroup(ABC):
         Names of the flat coordinates; names and units of the error's components.
     planar : bool
         Whether the output means something only for a body that moves in a plane.
+    unit_size : int
+        Number of flat coordinates, the last ones, that are a unit quaternion or a unit vector.
     operators : module, optional
         Its module in `concur.groups`, with the operators of its error dynamics; None for an
         abelian group.
@@ -48,12 +51,18 @@ class OutputGroup(ABC):
     error_names: tuple[str, ...]
     error_units: tuple[str, ...]
     planar: bool = False
+    unit_size: int = 0
     operators: Any = None
 
     @property
     @abstractmethod
     def basis(self) -> np.ndarray:
         """Twist basis (6, dim) of the group's algebra in se(3)."""
+
+    @property
+    def paths(self) -> OutputGroup:
+        """The group in which references move: its twists are those of `ReferenceSample`."""
+        return self
 
     @abstractmethod
     def coordinates(self, pose: Placed) -> Array:
@@ -138,18 +147,20 @@ class OutputGroup(ABC):
         """
         return desired - x
 
-    def transport(self, x: Array) -> Array:
+    def transport(self, x: Array, actual: Array | None = None) -> Array:
         """Ad of r^-1 gamma = exp(x); the identity for abelian groups.
 
         Parameters
         ----------
         x : Array
             Error, shape (dim,).
+        actual : Array, optional
+            Flat coordinates of r, (pose_size,), on which it depends where there is no group.
 
         Returns
         -------
         Array
-            Shape (dim, dim).
+            Map from twists of a reference, shape (dim, paths.dim).
 
         References
         ----------
@@ -397,7 +408,7 @@ class PlanarPose(_Planar):
 class Rotation(OutputGroup):
     """SO(3): orientation of the output's frame, as a unit quaternion (x, y, z, w)."""
 
-    dim, pose_size = 3, 4
+    dim, pose_size, unit_size = 3, 4, 4
     operators = so3
     coordinate_names = ("qx", "qy", "qz", "qw")
     error_names = ("rx", "ry", "rz")
@@ -422,7 +433,7 @@ class Rotation(OutputGroup):
     def shifted(self, desired: Array, x: Array) -> Array:
         return quaternion.multiply(desired, quaternion.exp(-x))
 
-    def transport(self, x: Array) -> Array:
+    def transport(self, x: Array, actual: Array | None = None) -> Array:
         return so3.exp(x)
 
     def ad(self, velocity: Array) -> Array:
@@ -432,7 +443,7 @@ class Rotation(OutputGroup):
 class Pose(OutputGroup):
     """SE(3): pose of the output's frame; position and orientation errors are coupled."""
 
-    dim, pose_size = 6, 7
+    dim, pose_size, unit_size = 6, 7, 4
     operators = se3
     coordinate_names = ("x", "y", "z", "qx", "qy", "qz", "qw")
     error_names = ("x", "y", "z", "rx", "ry", "rz")
@@ -481,6 +492,7 @@ class Product(OutputGroup):
         self.error_names = tuple(n for f in self.factors for n in f.error_names)
         self.error_units = tuple(n for f in self.factors for n in f.error_units)
         self.planar = any(f.planar for f in self.factors)
+        self.unit_size = self.factors[-1].unit_size if self.factors else 0
 
     @property
     def basis(self) -> np.ndarray:
@@ -508,8 +520,13 @@ class Product(OutputGroup):
             *[f.shifted(part(desired, own), part(x, rows)) for (f, own), (_, rows) in places]
         )
 
-    def transport(self, x: Array) -> Array:
-        return self._blocks(x, lambda f, part: f.transport(part))
+    def transport(self, x: Array, actual: Array | None = None) -> Array:
+        if actual is None:
+            return self._blocks(x, lambda f, part: f.transport(part))
+        places = zip(self._spans("pose_size"), self._spans("dim"), strict=True)
+        return ca.diagcat(
+            *[f.transport(part(x, rows), part(actual, own)) for (f, own), (_, rows) in places]
+        )
 
     def ad(self, velocity: Array) -> Array:
         return self._blocks(velocity, lambda f, part: f.ad(part))
@@ -535,12 +552,151 @@ class Product(OutputGroup):
         return ca.diagcat(*[act(f, part(x, own)) for f, own in self._spans("dim")])
 
 
-NAMES = ("R3xSO3", "SE3", "SO3", "R3", "SE2", "R2", "SO2", "R")
+class Turns(OutputGroup):
+    """Motions of a direction by turns in inertial axes: what references on S^2 are made of.
+
+    Its logarithms are rotation vectors, and its twists angular velocities, both in inertial axes.
+    Of an angular velocity the part along the direction does not move it.
+    """
+
+    dim = pose_size = unit_size = 3
+    coordinate_names = ("x", "y", "z")
+    error_names = ("rx", "ry", "rz")
+    error_units = ("rad", "rad", "rad")
+    operators = so3
+
+    @property
+    def basis(self) -> np.ndarray:
+        return np.eye(6)[:, 3:]
+
+    def coordinates(self, pose: Placed) -> Array:
+        return pose[0][:, 2]
+
+    def velocity(self, pose: Placed, twist: Twist) -> Array:
+        return pose[0] @ twist[1]
+
+    def acceleration(self, pose: Placed, twist: Twist, rate: Twist) -> Array:
+        return pose[0] @ rate[1]
+
+    def error(self, actual: Array, desired: Array) -> Array:
+        return s2.log(actual, desired)
+
+    def shifted(self, desired: Array, x: Array) -> Array:
+        return s2.turned(desired, -x)
+
+    def differential(self, x: Array) -> Array:
+        return so3.dexp_spatial(x)
+
+    def error_map(self, x: Array) -> Array:
+        return so3.dexp_body_inverse(x)
+
+
+TURNS = 12
+"""Steps in which the coordinates of a direction with a given error are found."""
+
+
+class Direction(OutputGroup):
+    """S^2: direction of an axis of a body, a unit vector in inertial axes.
+
+    SO(3) acts on directions, and the spin about one leaves it alone. With the direction d, that of
+    the reference g and its angular velocity w, the errors are the shortest turn from d to g, and
+    ``ve = d x ddot - (w - (w . d) d)``, both along the two normals `s2.frame` of d. Accelerations
+    and rates are covariant, free of the turning of these normals. In normals that turn with
+    ``w . d``,
+
+        xdot = -B(x) ve,    B = a cot a + (1 - a cot a) n n^T,    x = a n,
+
+    so that with one number as the gain of both components the loop is autonomous, as on groups.
+
+    Parameters
+    ----------
+    axis : sequence of float
+        The axis in the output's frame, of unit length.
+    """
+
+    dim, pose_size, unit_size = 2, 3, 3
+    coordinate_names = ("x", "y", "z")
+    error_names = ("tilt1", "tilt2")
+    error_units = ("rad", "rad")
+    operators = s2
+
+    def __init__(self, axis: Sequence[float] = AXES["z"]) -> None:
+        self.axis = tuple(axis)
+
+    @property
+    def basis(self) -> np.ndarray:
+        return np.eye(6)[:, 3:]
+
+    @property
+    def paths(self) -> OutputGroup:
+        return Turns()
+
+    def coordinates(self, pose: Placed) -> Array:
+        return pose[0] @ constant(self.axis)
+
+    def velocity(self, pose: Placed, twist: Twist) -> Array:
+        return s2.frame(self.coordinates(pose)).T @ (pose[0] @ twist[1])
+
+    def acceleration(self, pose: Placed, twist: Twist, rate: Twist) -> Array:
+        return self.following(pose, twist[1], twist[1], rate[1])
+
+    def following(self, pose: Placed, spin: Array, other: Array, rate: Array) -> Array:
+        """Covariant rate of the velocity that belongs to another angular velocity.
+
+        Parameters
+        ----------
+        pose : Placed
+            Rotation and position of the output's frame in the inertial frame.
+        spin : Array
+            Angular velocity of the body, in its axes.
+        other, rate : Array
+            The other angular velocity, and the rate of the vector, in the axes of the body.
+
+        Returns
+        -------
+        Array
+            Shape (2,).
+        """
+        axis = constant(self.axis)
+        bent = rate - ca.dot(axis, other) * cross(spin, axis)
+        return s2.frame(self.coordinates(pose)).T @ (pose[0] @ bent)
+
+    def error(self, actual: Array, desired: Array) -> Array:
+        return s2.frame(actual).T @ s2.log(actual, desired)
+
+    def shifted(self, desired: Array, x: Array) -> Array:
+        # The normals are those of r, which is sought: a few steps suffice.
+        turn, found = s2.frame(desired) @ x, desired
+        for _ in range(TURNS):
+            found = s2.turned(desired, -turn)
+            turn = s2.turned(s2.frame(found) @ x, turn)
+        return found
+
+    def transport(self, x: Array, actual: Array | None = None) -> Array:
+        assert actual is not None, "the turns of a reference are seen along normals of a direction"
+        return s2.frame(actual).T
+
+    def ad(self, velocity: Array) -> Array:
+        return ca.SX(self.dim, self.dim)
+
+    def differential(self, x: Array) -> Array:
+        return ca.inv(self.error_map(x))
+
+    def error_map(self, x: Array) -> Array:
+        return s2.error_map(x)
+
+
+NAMES = ("R3xSO3", "SE3", "SO3", "S2", "R3", "SE2", "R2", "SO2", "R")
 """Names of the groups of outputs on bodies."""
 
 
 @cache
-def named(name: str, axes: str | None = None, normal: Sequence[float] = AXES["z"]) -> OutputGroup:
+def named(
+    name: str,
+    axes: str | None = None,
+    normal: Sequence[float] = AXES["z"],
+    axis: Sequence[float] = AXES["z"],
+) -> OutputGroup:
     """Group of an output on a body by its name.
 
     Parameters
@@ -551,12 +707,16 @@ def named(name: str, axes: str | None = None, normal: Sequence[float] = AXES["z"
         Inertial axes of a vector group; default the first ones.
     normal : tuple of float
         Unit normal of the plane of "SE2" and "SO2".
+    axis : tuple of float
+        Axis of the output's frame that is the direction of "S2".
 
     Returns
     -------
     OutputGroup
         The group.
     """
+    if name == "S2":
+        return Direction(axis)
     if name == "R3xSO3":
         return Product([Vector("xyz"), Rotation()])
     if name in ("SE3", "SO3"):

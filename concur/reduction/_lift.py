@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -413,20 +414,62 @@ class Lift(EvaluatedMethods):
         horizontal, _ = self.lift(q)
         return control_velocities(self.system, q, horizontal).T
 
+    @property
+    def nd(self) -> int:
+        """Number of shape velocities that forces can change: without the spins of two-spheres."""
+        return self.ns - len(getattr(self.system, "spins", ())) * (self.ns == self.nv)
+
+    @evaluated("(nq)->(ns,nd)")
+    def spinless(self, q: Vector) -> Matrix:
+        """Shape velocities without the spins of two-spheres, as columns; else the identity.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (ns, nd).
+        """
+        system: Any = self.system
+        return ca.SX.eye(self.ns) if self.nd == self.ns else system.spinless(q)
+
+    def effect(self, q: Vector) -> Matrix:
+        """Forces of the controls along `spinless`: H^T B, where there are no two-spheres.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nd, nu).
+        """
+        actuation = self.input_matrix(q)
+        return actuation if self.nd == self.ns else self.spinless(q).T @ actuation
+
     @cached_property
     def actuation_scales(self) -> tuple[np.ndarray, np.ndarray]:
-        """Factors that take units and gear ratios from H^T B: of rows (ns,), of columns (nu,).
+        """Factors that take units and gear ratios from `effect`: of rows (nd,), of columns (nu,).
 
         Rows: one over the square root of the reduced inertia at the neutral configuration. Columns:
         one over the effect of each control, median of sampled configurations. Ones where each
         control is a motor on one joint and there are not more than shape velocities.
         """
-        if self.nu <= self.ns and not getattr(self.system, "motors", ()):
-            return np.ones(self.ns), np.ones(self.nu)
+        if self.nu <= self.nd and not getattr(self.system, "motors", ()):
+            return np.ones(self.nd), np.ones(self.nu)
         rng = np.random.default_rng(3)
         samples = [self.system.neutral(), *(self.system.random(rng) for _ in range(SAMPLES))]
-        rows = 1.0 / np.sqrt(np.diag(self.mass_matrix(samples[0])))
-        effects = [np.linalg.norm(rows[:, None] * self.input_matrix(q), axis=0) for q in samples]
+        mass = self.mass_matrix(samples[0])
+        if self.nd < self.ns:
+            along = self.spinless(samples[0])
+            mass = along.T @ mass @ along
+        rows = 1.0 / np.sqrt(np.diag(mass))
+        effects = [np.linalg.norm(rows[:, None] * self.effect(q), axis=0) for q in samples]
         sizes = np.median(effects, axis=0)
         sizes = np.where(sizes > 0.0, sizes, np.max(effects, axis=0))
         return rows, 1.0 / np.where(sizes > 0.0, sizes, 1.0)
@@ -442,13 +485,13 @@ class Lift(EvaluatedMethods):
         Returns
         -------
         margin : float
-            Least over largest singular value of H^T B in the units of `actuation_scales`; zero if
-            there are fewer controls than shape velocities.
+            Least over largest singular value of `effect` in the units of `actuation_scales`; zero
+            if there are fewer controls than shape velocities.
         direction : str
             Shape velocities, in the same units, that the controls push least.
         """
         rows, columns = self.actuation_scales
-        matrix = np.asarray(self.input_matrix(q))
+        matrix = np.asarray(self.effect(q))
         if not matrix.size:
             return float(not self.ns), ", ".join(self.shape_names)
         scaled = rows[:, None] * matrix * columns
@@ -456,17 +499,19 @@ class Lift(EvaluatedMethods):
         direction = directions[:, -1] * np.sign(
             directions[np.argmax(np.abs(directions[:, -1])), -1]
         )
+        if self.nd < self.ns:
+            direction = self.spinless(q) @ direction
         names = zip(direction, self.shape_names, strict=True)
         text = " ".join(f"{x:+.2g} {name}" for x, name in names if abs(x) > 0.1)
         return float(_shares(scaled[None])[0]), text
 
     def leverages(self, matrices: np.ndarray) -> np.ndarray:
-        """How well controls push all shape velocities, as `leverage`, for matrices H^T B.
+        """How well controls push all shape velocities, as `leverage`, for many of their effects.
 
         Parameters
         ----------
         matrices : numpy.ndarray
-            Values of `input_matrix`, shape (k, ns, nu).
+            Values of `effect`, shape (k, nd, nu).
 
         Returns
         -------
@@ -491,12 +536,12 @@ class Lift(EvaluatedMethods):
         """
         if self.driven_directly:
             return ca.SX(1)
-        if self.nu < self.ns:
+        if self.nu < self.nd:
             return ca.SX(0)
         rows, columns = (constant(scales) for scales in self.actuation_scales)
-        matrix = ca.diag(rows) @ ca.SX(self.input_matrix(q)) @ ca.diag(columns)
+        matrix = ca.diag(rows) @ ca.SX(self.effect(q)) @ ca.diag(columns)
         square = ca.triu2symm(ca.triu(matrix @ matrix.T))
-        spread = ca.trace(solve_positive_definite(square, ca.SX.eye(self.ns)))
+        spread = ca.trace(solve_positive_definite(square, ca.SX.eye(self.nd)))
         # The larger one of NaN, of a singular matrix, and zero is zero.
         return ca.fmax(0.0, 1.0 / (ca.sqrt(spread) * ca.norm_fro(matrix)))
 

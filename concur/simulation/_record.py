@@ -99,7 +99,7 @@ class Recorder:
         metric = mass.reshape(k, ns, ns)
         regular, model = regularity[:, 0], self.servo.model
         if size and not model.driven_directly:
-            matrices = actuation.reshape(k, model.nu, ns).transpose(0, 2, 1)
+            matrices = actuation.reshape(k, model.nu, model.nd).transpose(0, 2, 1)
             regular = np.minimum(regular, model.leverages(matrices))
         margins = decoupling_margins(self.servo.scales[0], rows, metric, regular)
         return margins, np.where(np.isfinite(rows).all(axis=(1, 2)), sides[:, 0], 0.0)
@@ -137,7 +137,7 @@ def recorded_together(servo: TrackingLaw, plant: Plant) -> list[ca.Function]:
 def _states(servo: TrackingLaw, plant: Plant) -> ca.Function:
     robot = plant.robot
     q, v = ca.SX.sym("q", servo.nq), ca.SX.sym("v", plant.nv)
-    pose, twist = ca.SX.sym("pose", servo.pose_size), ca.SX.sym("twist", servo.size)
+    pose, twist = ca.SX.sym("pose", servo.pose_size), ca.SX.sym("twist", servo.twist_size)
     s = servo.law_velocities(v)
     x, ve = servo.errors(q, s, pose, twist)
     residual = robot.constraints(q) @ v
@@ -166,7 +166,7 @@ def _metric(servo: TrackingLaw) -> ca.Function:
     q = ca.SX.sym("q", servo.nq)
     model = servo.model
     parts = [servo.decoupling(q), model.mass_matrix(q), model.regularity(q), side(servo, q)]
-    parts.append(ca.SX(0) if model.driven_directly else model.input_matrix(q))
+    parts.append(ca.SX(0) if model.driven_directly else model.effect(q))
     return ca.Function("metric", [q], [ca.vec(ca.densify(part)) for part in parts], {"cse": True})
 
 

@@ -184,7 +184,7 @@ FAULTS = (
         ("f", ca.Function("f", [Q], [Q[0]]), "R2"),
     ),
     (ShapeError, r"shape \(3, 3\) for group SO3", ("f", ca.Function("f", [Q], [Q[0]]), "SO3")),
-    (UnknownNameError, "group", ("f", ca.Function("f", [Q], [Q[0]]), "S2")),
+    (UnknownNameError, "group", ("f", ca.Function("f", [Q], [Q[0]]), "S3")),
     (UnknownNameError, "unit", ("f", ca.Function("f", [Q], [Q[0]]), "R", "km")),
 )
 
@@ -202,6 +202,7 @@ def test_faults_of_functions_are_refused():
         ),
         ("off orthonormal by 3", ca.Function("f", [Q], [2.0 * ca.SX.eye(3)]), "SO3"),
         ("values on SO3", ca.Function("f", [Q], [-ca.SX.eye(3)]), "SO3"),
+        ("length is off 1 by 1", ca.Function("f", [Q], [ca.SX([0, 2, 0])]), "S2"),
         ("NaN", ca.Function("f", [Q], [ca.log(-1.0 - Q[0] ** 2)]), "R"),
     ):
         with pytest.raises(OutputError, match=text):
@@ -219,7 +220,7 @@ def test_systems_without_inputs_or_bodies_are_refused_with_a_cure():
         "tip", ca.Function("tip", [system.factors[0].q], [system.factors[0].q]), "R3"
     )
     free = cc.LagrangianSystem(ca.sumsqr(system.factors[0].qdot), 0, system.factors)
-    with pytest.raises(OutputError, match=r"controls: expected at least 3 controls.*or inputs"):
+    with pytest.raises(OutputError, match=r"controls: expected at least 2 controls.*or inputs"):
         cc.Servo(cc.reduce(free), [tip], 1.0, 1.0)
     with pytest.raises(ReductionError, match="output `hand`: expected a Mechanism"):
         cc.Servo(cc.reduce(rebuilt(ROVER)), [HAND], 1.0, 1.0)

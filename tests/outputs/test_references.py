@@ -591,9 +591,9 @@ def test_references_of_another_size_are_refused(reference: Reference, groups: st
 
 
 def test_outputs_of_a_group_of_ones_own() -> None:
-    own = SimpleNamespace(name="grip", group="S2", pose_size=3, dim=2)
+    own = SimpleNamespace(name="grip", group="S3", pose_size=3, twist_size=2)
     reference_for(rest([0.0] * 3, 2), [own], "servo")  # type: ignore[list-item]
-    with pytest.raises(OutputError, match="in S2"):
+    with pytest.raises(OutputError, match="in S3"):
         reference_for(ref.stack(rest([0.0] * 2, 1), ref.hold([1.0])), [own], "servo")  # type: ignore[list-item]
 
 

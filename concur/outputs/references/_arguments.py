@@ -17,8 +17,8 @@ from concur.tables import INTERNAL
 SPATIAL = ("R3xSO3", "SE3", "SO3", "R3")
 """The groups of which a motion in SE(3) gives a reference."""
 
-CURVED = SPATIAL[:3]
-"""Those with a rotation in them."""
+CURVED = (*SPATIAL[:3], "S2")
+"""Groups with a rotation in them, and directions."""
 
 LARGEST = 1e9
 """Size of a number in a reference, SI units: their squares stay far within double precision."""
@@ -96,16 +96,16 @@ def check_group(group: object, where: str, known: tuple[str, ...] = CURVED) -> s
 def flat_pose(value: ArrayLike, group: str, where: str) -> NDArray[np.float64]:
     """Read one pose of a group: coordinates (n,), or a matrix (4, 4); its quaternion becomes unit.
 
-    Of a matrix "SO3" takes the rotation.
+    Of a matrix "SO3" takes the rotation. A direction becomes a unit vector.
     """
     array = numbers(value, where)
-    if array.shape == (4, 4):
+    if array.shape == (4, 4) and group != "S2":
         return read_pose(homogeneous(array, f"reference {where}"), group)
     size = named(group).pose_size
     if array.shape != (size,):
         expected = f"{size} numbers for an output in {group}, or a (4, 4) matrix"
         raise refused(where, expected, f"shape {array.shape}", COORDINATES)
-    return with_unit_quaternion(array, group, where)
+    return with_unit_length(array, group, where)
 
 
 def read_pose(matrix: NDArray[np.float64], group: str) -> NDArray[np.float64]:
@@ -113,12 +113,15 @@ def read_pose(matrix: NDArray[np.float64], group: str) -> NDArray[np.float64]:
     return pose_numbers(matrix)[{"R3": slice(0, 3), "SO3": slice(3, 7)}.get(group, slice(0, 7))]
 
 
-def with_unit_quaternion(pose: NDArray[np.float64], group: str, where: str) -> NDArray[np.float64]:
-    """Normalise the quaternion of a pose; refuse a norm that is not 1 within `DRIFT`."""
-    if named(group).coordinate_names[-1] == "qw":
-        norm = float(np.linalg.norm(pose[-4:]))
+def with_unit_length(pose: NDArray[np.float64], group: str, where: str) -> NDArray[np.float64]:
+    """Normalise the quaternion or direction of a pose; refuse a norm not 1 within `DRIFT`."""
+    if size := named(group).unit_size:
+        norm = float(np.linalg.norm(pose[-size:]))
         if abs(norm - 1.0) > DRIFT:
-            cure = "Divide it by its norm; check that the scalar part comes last."
-            raise refused(where, "a unit quaternion x, y, z, w", f"norm {norm:.9g}", cure)
-        pose[-4:] /= norm
+            expected, cure = "a unit vector x, y, z", "Divide it by its length."
+            if size == 4:
+                expected = "a unit quaternion x, y, z, w"
+                cure = "Divide it by its norm; check that the scalar part comes last."
+            raise refused(where, expected, f"norm {norm:.9g}", cure)
+        pose[-size:] /= norm
     return pose

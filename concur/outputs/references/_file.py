@@ -270,9 +270,9 @@ class _Fit:
     """Splines of least squares through samples, by their number of pieces."""
 
     def __init__(self, times: Floats, poses: Floats, group: str) -> None:
-        lie = named(group)
+        lie = named(group).paths
         self.times, self.poses, self.group = times, poses, group
-        self.turns = lie.coordinate_names[-1] == "qw"
+        self.unit = slice(lie.pose_size - lie.unit_size, None)
         self.smooth = continuous(poses, group)
         self._of_unit = {
             unit: np.array(lie.error_units) == unit for unit in dict.fromkeys(lie.error_units)
@@ -310,10 +310,9 @@ class _Fit:
         return None
 
     def _points(self, spline: Any, times: Floats) -> Floats:
-        """Coordinates of the spline, quaternions of unit norm."""
+        """Coordinates of the spline, quaternions and directions of unit norm."""
         points: Floats = spline(times)
-        if self.turns:
-            points[:, -4:] /= np.linalg.norm(points[:, -4:], axis=1)[:, None]
+        points[:, self.unit] /= np.linalg.norm(points[:, self.unit], axis=1)[:, None]
         return points
 
     def _ways(self, poses: Floats, points: Floats) -> dict[str, Floats]:

@@ -23,7 +23,7 @@ from concur.robot import cross
 
 def part_in(group: str) -> tuple[Part, ...]:
     """One part, in a group."""
-    lie = named(group)
+    lie = named(group).paths
     return ((lie.pose_size, lie.dim, group),)
 
 
@@ -135,7 +135,7 @@ def exponential(start: Array, path: Motion, group: str) -> Motion:
 
 @cache
 def _exponential(group: str) -> ca.Function:
-    lie = named(group)
+    lie = named(group).paths
 
     def along(start: Array, x: Array, rate: Array, second: Array) -> Any:
         twist = lie.differential(x) @ rate
@@ -147,14 +147,14 @@ def _exponential(group: str) -> ca.Function:
 
 def logarithm(poses: Floats, others: Floats, group: str) -> Floats:
     """log(pose^-1 other), the shorter way round, of tables of poses: (k, dim), m and rad."""
-    lie = named(group)
+    lie = named(group).paths
     error = column_function(lambda a, b: (lie.error(a, b),), lie.pose_size, lie.pose_size)
     return evaluate(error, poses, others)[0]
 
 
 def in_logarithms(ways: Floats, twists: Floats, changes: Floats, group: str) -> list[Floats]:
     """Rates of logarithms x for twists and their time derivatives: xdot = D(x)^-1 twist."""
-    lie = named(group)
+    lie = named(group).paths
 
     def rates(x: Array, twist: Array, change: Array) -> Any:
         rate = lie.error_map(-x) @ twist

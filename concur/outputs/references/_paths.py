@@ -27,7 +27,7 @@ from concur.outputs.references._arguments import (
     positive,
     refused,
     vector,
-    with_unit_quaternion,
+    with_unit_length,
 )
 from concur.outputs.references._motions import (
     exponential,
@@ -63,12 +63,13 @@ def hold(point: Annotated[ArrayLike, InFiles(NumberOrList)], group: Group = None
     Parameters
     ----------
     point : array_like, shape (n,) or (4, 4)
-        Coordinates of the point (m, rad); of an "SO3" a quaternion x, y, z, w, of a pose x, y, z
-        and a quaternion, or the pose as a homogeneous matrix, body to world.
+        Coordinates of the point (m, rad); of an "SO3" a quaternion x, y, z, w, of an "S2" a unit
+        vector, of a pose x, y, z and a quaternion, or the pose as a homogeneous matrix, body to
+        world.
     group : str, optional
-        Group of the output: "R", "R2", "R3", "SO2", "SE2", "SO3", "SE3" or "R3xSO3". Needed
-        only for a flat "SO3" (quaternion x, y, z, w) and a flat "SE3" or "R3xSO3" (position and
-        quaternion), which look like points of R^4 and R^7 otherwise.
+        Group of the output: "R", "R2", "R3", "SO2", "SE2", "SO3", "S2", "SE3" or "R3xSO3". Needed
+        only for a flat "SO3" (quaternion x, y, z, w), an "S2" (unit vector) and a flat "SE3" or
+        "R3xSO3" (position and quaternion), which look like points of R^4, R^3 and R^7 otherwise.
 
     Returns
     -------
@@ -96,12 +97,12 @@ def hold(point: Annotated[ArrayLike, InFiles(NumberOrList)], group: Group = None
     array = array.reshape(1) if array.ndim == 0 else array
     pose_size, size = (array.size, array.size)
     if group is not None:
-        pose_size, size = named(group).pose_size, named(group).dim
+        pose_size, size = named(group).pose_size, named(group).paths.dim
     if array.shape != (pose_size,):
         expected = f"a flat array, {pose_size} numbers" + f" for {group}" * (group is not None)
         raise refused("hold, point", expected, f"shape {array.shape}", COORDINATES)
     if group is not None:
-        array = with_unit_quaternion(array, group, "hold, point")
+        array = with_unit_length(array, group, "hold, point")
     return _held(array, size, group)
 
 
@@ -119,7 +120,8 @@ def polynomial(
 
     Poses move along its exponential, start exp(c0 + c1 t + c2 t^2 + ...) on their group: on
     "R3xSO3" the position along a polynomial in inertial axes and the orientation separately, on
-    "SE3" both together.
+    "SE3" both together. A direction, on "S2", is turned by it in inertial axes: at a constant rate
+    about an axis for two coefficients.
 
     Parameters
     ----------
@@ -128,8 +130,8 @@ def polynomial(
         second the velocity there.
     start : array_like, shape (np,) or (4, 4), optional
         For poses: the pose from which the polynomial counts, x, y, z (m) and a quaternion x, y, z,
-        w, of an "SO3" the quaternion; or a homogeneous matrix.
-    group : {"R3xSO3", "SE3", "SO3"}, optional
+        w, of an "SO3" the quaternion; or a homogeneous matrix. Of an "S2" the direction.
+    group : {"R3xSO3", "SE3", "SO3", "S2"}, optional
         Group of a pose.
 
     Returns
@@ -165,7 +167,7 @@ def polynomial(
     if start is None or group is None:
         cure = 'For example polynomial(..., start=pose, group="R3xSO3").'
         raise refused("polynomial", "`start` and `group`, or neither", "one", cure, ConcurError)
-    lie = named(check_group(group, "polynomial"))
+    lie = named(check_group(group, "polynomial")).paths
     if rows.shape[1] != lie.dim:
         expected, came = f"rows of {lie.dim} numbers for {group}", f"rows of {rows.shape[1]}"
         cure = "Give the linear, then the angular coefficients of each power."
@@ -193,7 +195,7 @@ def rest_to_rest(
 
     Poses go along the one-parameter subgroup between them, start exp(x log(start^-1 end)), the
     shorter way round: on "R3xSO3" along a straight line and about a fixed axis, on "SE3" along
-    a screw.
+    a screw, on "S2" along a great circle.
 
     The path parameter is 10 x^3 - 15 x^4 + 6 x^5, so velocity and acceleration vanish at both
     ends and the acceleration is continuous everywhere.
@@ -201,15 +203,15 @@ def rest_to_rest(
     Parameters
     ----------
     start : array_like, shape (n,) or (4, 4)
-        Place until `begin` (m, rad); of an "SO3" a quaternion x, y, z, w, of a pose x, y, z and a
-        quaternion, or a homogeneous matrix.
+        Place until `begin` (m, rad); of an "SO3" a quaternion x, y, z, w, of an "S2" a unit vector,
+        of a pose x, y, z and a quaternion, or a homogeneous matrix.
     end : array_like, shape (n,) or (4, 4)
         Place from `begin` + `duration` on (m), likewise.
     duration : float
         Time of travel (s), positive.
     begin : float, default 0.0
         Time of departure (s).
-    group : {"R3xSO3", "SE3", "SO3"}, optional
+    group : {"R3xSO3", "SE3", "SO3", "S2"}, optional
         Group of poses.
 
     Returns

@@ -459,7 +459,7 @@ def reference_for(
                 came=f"{type(reference).__name__} {reference!r:.60}",
                 cure="Make one with `references`, for example `references.hold([0.1, 0.2])`.",
             )
-        sizes = total([(o.pose_size, o.dim, o.group) for o in outputs])
+        sizes = total([(o.pose_size, o.twist_size, o.group) for o in outputs])
         reference = from_function(reference, *sizes)
     check_parts(reference.groups, outputs, where)
     return reference

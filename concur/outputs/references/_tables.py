@@ -73,10 +73,10 @@ def waypoints(
         Times (s), increasing, at least two.
     points : array_like, shape (k, n) or (k, 4, 4)
         Points (m, rad). A flat array of k numbers is taken as n = 1. Of an "SO3" quaternions x, y,
-        z, w, of poses x, y, z and a quaternion, or homogeneous matrices.
+        z, w, of an "S2" unit vectors, of poses x, y, z and a quaternion, or homogeneous matrices.
     rates : array_like, shape (2, n), optional
         Velocity at the first and the last time (m/s), of poses the twist. Default: at rest.
-    group : {"R3xSO3", "SE3", "SO3"}, optional
+    group : {"R3xSO3", "SE3", "SO3", "S2"}, optional
         Group of poses.
 
     Returns
@@ -99,7 +99,7 @@ def waypoints(
     array([0.5])
     """
     knots, found = samples_of("waypoints", times, points, "points", group)
-    size = named(check_group(group, "waypoints")).dim if group is not None else found.shape[1]
+    size = named(check_group(group, "waypoints")).paths.dim if group is not None else found.shape[1]
     ends = np.zeros((2, size))
     if rates is not None:
         ends = _like(rates, ends, "waypoints, rates")
@@ -172,7 +172,7 @@ def table(
         check_group(group, "table", NAMES)
     knots, found = samples_of("table", times, poses, "poses", group)
     known = f"R{found.shape[1]}" if group is None else group
-    like = np.zeros((len(knots), named(known).dim))
+    like = np.zeros((len(knots), named(known).paths.dim))
     rates = None if twists is None else _like(twists, like, "table, twists")
     changes = None if accelerations is None else _like(accelerations, like, "table, accelerations")
     if rates is None or changes is None:
@@ -252,7 +252,9 @@ def _trivialized(group: str, pose: Array, rate: Array) -> Array:
     if group == "SE2":
         c, s = ca.cos(pose[2]), ca.sin(pose[2])
         return ca.vertcat(c * rate[0] + s * rate[1], c * rate[1] - s * rate[0], rate[2])
-    if named(group).coordinate_names[-1] != "qw":
+    if named(group).unit_size == 3:
+        return ca.cross(pose, rate) / ca.sumsqr(pose)
+    if not named(group).unit_size:
         return rate
     norm = ca.norm_2(pose[-4:])
     back = quaternion.conjugate(pose[-4:] / norm)
@@ -265,7 +267,7 @@ def _trivialized(group: str, pose: Array, rate: Array) -> Array:
 def ways_of(where: str, poses: Floats, group: str) -> Floats:
     """Logarithms from each pose to the next; half a turn is refused."""
     ways = logarithm(poses[:-1], poses[1:], group)
-    units = np.array(named(group).error_units)
+    units = np.array(named(group).paths.error_units)
     angles = np.linalg.norm(ways[:, units == "rad"], axis=1)
     if angles.max() > HALF_TURN:
         row = int(np.argmax(angles)) + 1
@@ -285,7 +287,7 @@ def _through(
     ends = np.zeros((2, powers.shape[1]))
     ends[:, : ways.shape[1]] = twists[[0, -1]]
     segments = _segments(times, poses, np.concatenate([ends[:1], powers, ends[1:]]))
-    lie = named(group)
+    lie = named(group).paths
 
     def motion(t: Array, read: Reader) -> Motion:
         row = read(segments)
