@@ -9,16 +9,28 @@ from typing import Annotated, Any
 import numpy as np
 from annotated_types import Len
 
-from concur.control._reading import positive
+from concur.control._reading import positive, read_each
 from concur.errors import OutputError
 from concur.robot import Capsule, Clearance, Mechanism, Obstacle
-from concur.tables import NUMBER, Expected, InFiles, Positive, is_number, table_of
+from concur.tables import (
+    NUMBER,
+    ByName,
+    Expected,
+    InFiles,
+    NotNegative,
+    Positive,
+    Text,
+    is_number,
+    table_of,
+)
 
 _BY_NAME = Expected(
     "a table of numbers above zero by name",
     lambda value: isinstance(value, dict) and all(is_number(x) and x > 0 for x in value.values()),
     table_of(NUMBER),
 )
+
+_PAIR = Annotated[Sequence[Text], Len(2, 2), Expected("a pair of names of capsules")]
 
 _TABLES = Len(0, 100), Expected("tables, at most 100")
 
@@ -55,6 +67,25 @@ class Constraints:
         Spheres and capsules in the world or on the base from which these capsules keep away, as far
         as torques allow; they come near no faster than their distance times `approach`. Default:
         none.
+    least_load : float or mapping of str to float, optional
+        Least load of wheels and supports of the robot, N: of all, or by name. Default: none.
+    grip : float or mapping of str to float, optional
+        Largest friction coefficient that wheels may use, so that they do not slip: of all, or by
+        name. Default: none.
+    tipping : float, optional
+        Least moment that holds the robot down about each edge of the polygon of its wheels and
+        supports, N m. Default: none.
+    compliance : float or mapping of str to float, optional
+        Vertical compliance of wheels and supports, m/N, if there are more than three; only ratios
+        matter. Default: none.
+    margin : float, optional
+        Decoupling margin from which outputs keep away, as `Servo.margin` has it; reached no
+        faster than what is left of it times `approach`. Default: none.
+    self_collision : sequence of tuple of str, optional
+        Pairs of names of capsules on different bodies that keep away from each other likewise.
+        Default: none.
+    self_distance : float
+        Least distance of these, m.
 
     Raises
     ------
@@ -80,6 +111,15 @@ class Constraints:
     weights: Annotated[Any, _BY_NAME] = None
     capsule: Annotated[Sequence[Annotated[Any, InFiles(Capsule.of)]], *_TABLES] = ()
     obstacle: Annotated[Sequence[Obstacle], *_TABLES] = ()
+    least_load: ByName = None
+    grip: ByName = None
+    tipping: NotNegative | None = None
+    compliance: ByName = None
+    margin: Positive | None = None
+    self_collision: Annotated[
+        Sequence[_PAIR], Len(0, 100), Expected("pairs of names, at most 100")
+    ] = ()
+    self_distance: NotNegative = 0.0
 
     def __post_init__(self) -> None:
         for name in ("joints", "speeds"):
@@ -90,9 +130,21 @@ class Constraints:
                     came=f"{getattr(self, name)!r:.40}",
                     cure="The limits themselves are fields of the robot's joints.",
                 )
-        if self.approach is not None:
-            rate = positive("constraints, `approach`", self.approach, "a rate above zero, 1/s")
-            object.__setattr__(self, "approach", rate)
+        for name, meaning in (("approach", "a rate, 1/s"), ("margin", "a margin")):
+            if (value := getattr(self, name)) is not None:
+                number = positive(f"constraints, `{name}`", value, f"{meaning}, above zero")
+                object.__setattr__(self, name, number)
+        if self.tipping is not None:
+            least = read_each("constraints, `tipping`", self.tipping, ("all",), "edge", zero=True)
+            object.__setattr__(self, "tipping", float(least[0]))
+        pairs = self.self_collision
+        if isinstance(pairs, str) or not all(isinstance(one, (list, tuple)) for one in pairs):
+            raise OutputError(
+                "constraints, `self_collision`",
+                expected="pairs of names of capsules",
+                came=f"{pairs!r:.40}",
+                cure='Write for example [("hand", "turret")].',
+            )
         for name in ("accelerations", "weights"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, Mapping):
@@ -123,7 +175,7 @@ class Constraints:
         OutputError
             If names are double or unknown, no pair exists, or the system has no bodies.
         """
-        if not self.capsule and not self.obstacle:
+        if not (self.capsule or self.obstacle or self.self_collision):
             return None
         if not isinstance(robot, Mechanism):
             raise OutputError(
@@ -133,7 +185,8 @@ class Constraints:
                 cure="Omit capsules and obstacles: nothing carries them.",
             )
         own = (made(robot) if callable(made) else made for made in self.capsule)
-        found = Clearance(tuple(own), tuple(self.obstacle))
+        pairs: Any = tuple(map(tuple, self.self_collision))
+        found = Clearance(tuple(own), tuple(self.obstacle), pairs, self.self_distance)
         for made in found.capsules:
             robot.index(made.body)
         return found

@@ -23,27 +23,18 @@ other joints become faster. Were it much cheaper, joints with torque to spare wo
 that cannot bear its weight, and the arm would sink. With k = 1 all joints come to rest, so that
 limits take no damping away. A limit of a joint does not slow down the others, which may move on
 where a joint stands at its limit.
-
-Rows of a coordinate q in [q_low, q_high] and a speed within w are exponential barriers, with the
-rate alpha of `approach`:
-
-    qddot <= alpha^2 (q_high - q) - 2 alpha qdot,     qddot <= 2 alpha (w - qdot),
-
-and the same from below: a coordinate then comes to its limit no faster than ``qdot = alpha
-(q_high - q)``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from concur.codegen import LARGEST, Array, Vector, constant, quadratic_program
-from concur.control._constraint_rows import distance_rows
+from concur.control._constraint_rows import LimitRow, limit_rows
 from concur.control._core import OUTPUTS, LawCore
 from concur.control._law import (
     all_velocities,
@@ -54,10 +45,13 @@ from concur.control._law import (
     shape_command,
 )
 from concur.control._sharing import unfelt
-from concur.robot import Mechanism, control_velocities, speed_torque_line
+from concur.robot import control_velocities, speed_torque_line
 
 SLACK = 1e-6
 """Square of what a joint's row may miss, both in units of energy, against the outputs' error."""
+
+FIRM = 1e-10
+"""The same for limits of forces, which hold as long as torques allow it."""
 
 WEIGHT = 0.1
 """Weight of an output by default."""
@@ -70,88 +64,6 @@ UNSEEN = 1e-9
 
 TINY = 1e-30
 """Keeps divisors from zero."""
-
-
-@dataclass
-class JointRow:
-    """Barriers on one acceleration: that of a coordinate or of a freedom."""
-
-    row: Array
-    drift: Array
-    names: list[str] = field(default_factory=list)
-    low: list[Array] = field(default_factory=list)
-    high: list[Array] = field(default_factory=list)
-
-    def add(self, name: str, low: Array, high: Array) -> None:
-        """Add a barrier by its name."""
-        self.names.append(name)
-        self.low.append(low)
-        self.high.append(high)
-
-    @property
-    def bounds(self) -> tuple[Array, Array]:
-        """The narrowest bounds, which do not cross: braking counts more than a speed."""
-        low, high = ca.mmax(ca.vertcat(*self.low)), ca.mmin(ca.vertcat(*self.high))
-        return ca.fmin(low, high), high
-
-
-def joint_rows(servo: LawCore, q: Vector, v: Vector) -> list[JointRow]:
-    """Barriers of the joints of a servo, at all velocities v (nv,)."""
-    limits, model, system = servo.constraints, servo.model, servo.model.system
-    if limits is None or not isinstance(system, Mechanism):
-        return []
-    rate, horizontal, drift = servo.approach, model.lift(q)[0], model.velocity_drift(q, v)
-    at, w = ca.SX.sym("q", system.nq), ca.SX.sym("v", system.nv)
-    moving = system.rate(at, w)
-    parts = [moving, ca.jacobian(moving, w), ca.jtimes(moving, at, moving)]
-    moved, slopes, carried = ca.Function("rates", [at, w], parts).call([q, v], True, False)
-    carried += slopes @ drift
-    rows = dict[Any, JointRow]()
-    places = [(body, k) for body in system.bodies for k in range(body.joint.nq)]
-    for c, (body, k) in enumerate(places if limits.joints else []):
-        low, high = map(float, system.limits[c])
-        if np.isfinite([low, high]).any():
-            unit = _unit_row(slopes, c)
-            key = ("coordinate", c) if unit is None else ("freedom", unit)
-            rows[key] = row = JointRow(slopes[c, :] @ horizontal, carried[c])
-            bounds = [rate**2 * (end - q[c]) - 2 * rate * moved[c] for end in (low, high)]
-            name = body.joint_label
-            if body.joint.nq > 1:
-                name = f"{body.joint.coordinate_names[k]} of {name}"
-            row.add(f"position of {name}", *bounds)
-    speeds = system.speed_limits if limits.speeds else np.full(system.nv, np.inf)
-    largest = limits.accelerations or {}
-    for i, name in enumerate(system.freedom_names):
-        if not (np.isfinite(speeds[i]) or name in largest):
-            continue
-        row = rows.setdefault(("freedom", i), JointRow(horizontal[i, :], drift[i]))
-        if np.isfinite(speeds[i]):
-            ends = (-float(speeds[i]), float(speeds[i]))
-            row.add(f"speed of {name}", *(2 * rate * (end - v[i]) for end in ends))
-        if name in largest:
-            row.add(f"acceleration of {name}", -ca.SX(largest[name]), ca.SX(largest[name]))
-    for motor in system.motors if limits.speeds else ():
-        if motor.speed == np.inf or len(motor.ratios) == 1:
-            continue  # that of one joint is a limit of the joint
-        ratios = ca.DM([[motor.ratios.get(name, 0.0) for name in system.freedom_names]])
-        row = JointRow(ratios @ horizontal, ratios @ drift)
-        ends = (-motor.speed, motor.speed)
-        row.add(f"speed of {motor.name}", *(2 * rate * (end - ratios @ v) for end in ends))
-        rows["motor", motor.name] = row
-    if (clearance := limits.clearance(system)) is not None:
-        names, slopes, drifts, lows = distance_rows(servo, clearance, q, v)
-        for k, name in enumerate(names):
-            rows["distance", name] = row = JointRow(slopes[k, :], drifts[k])
-            row.add(name, lows[k], ca.SX(np.inf))
-    return list(rows.values())
-
-
-def _unit_row(slopes: ca.SX, c: int) -> int | None:
-    """The freedom whose velocity is the rate of a coordinate, if there is one."""
-    row = slopes[c, :]
-    if row.nnz() == 1 and row.nonzeros()[0].is_constant() and float(row.nonzeros()[0]) == 1.0:
-        return int(row.sparsity().find()[0])
-    return None
 
 
 def torque_bounds(servo: LawCore, q: Vector, v: Vector) -> tuple[Array, Array]:
@@ -171,8 +83,9 @@ def limit_names(servo: LawCore) -> tuple[str, ...]:
     """Names of the limits of a servo in the order of `active`."""
     names = [f"torque of {name}" for name in servo.model.control_names]
     q, v = ca.SX.sym("q", servo.nq), ca.SX.sym("v", servo.nv)
-    names += [name for row in joint_rows(servo, q, v) for name in row.names]
-    return (*names, *["margin"] * (servo.damping_threshold is not None), UNSOLVED)
+    names += [name for row in limit_rows(servo, q, v) for name in row.names]
+    names += ["margin"] * (servo.damping_threshold is not None)
+    return (*dict.fromkeys(names), UNSOLVED)
 
 
 def law_function(servo: LawCore, limited: bool = True) -> ca.Function:
@@ -210,7 +123,7 @@ def _free(servo: LawCore, inputs: Mapping[str, Array]) -> ca.Function:
     parts = law_parts(servo, inputs, None)
     (low, high), u = torque_bounds(servo, q, v), parts.results["u"]
     holds = [u <= high, u >= low]
-    for row in joint_rows(servo, q, v):
+    for row in limit_rows(servo, q, v):
         (least, most), value = row.bounds, row.row @ parts.shape_acceleration + row.drift
         holds += [value <= most, value >= least]
     if servo.damping_threshold is not None:
@@ -226,14 +139,18 @@ def _kept(servo: LawCore) -> ca.Function:
     """The law where a limit is active: inputs of the law, sdot and its margins to `OUTPUTS`."""
     inputs = {name: ca.SX.sym(name, size) for name, size in servo.inputs.items()}
     inputs |= {"sdot": ca.SX.sym("sdot", servo.ns), "margins": ca.SX.sym("margins", 3)}
-    program, values, places = _posed(servo, inputs)
+    limits = limit_rows(servo, inputs["q"], all_velocities(servo, inputs))
+    program, values = _posed(servo, inputs, limits)
+    places = [k for k, row in enumerate(limits, servo.nu) for _ in row.names]
     data = [*program, *values.values()]
     posed = ca.Function("posed", [*inputs.values()], [*map(ca.densify, data)], {"cse": True})
     symbols = [ca.MX.sym(name, symbol.shape[0]) for name, symbol in inputs.items()]
     metric, rows, low, high, *found = posed(*symbols)
     x = dict(zip(values, found, strict=True))
 
-    change, force, solved = _nearest(servo, (metric, rows, low, high), x)
+    change, force, solved = _nearest(
+        servo, (metric, rows, low, high), x, sum(row.of_force for row in limits)
+    )
     u = x["torque"] + x["widths"] * (rows[: servo.nu, :] @ change)
     made = x["decoupling"] @ (x["nominal"] + change[: servo.ns])
     missed = x["residual"] - ca.if_else(solved > 0.0, made, 0.0)
@@ -245,7 +162,11 @@ def _kept(servo: LawCore) -> ca.Function:
     active = [ca.fabs(force[: servo.nu]) > 0.0]
     if places:
         along = force[places]
-        active.append(ca.fmax((along > 0.0) * x["upper"], (along < 0.0) * x["lower"]))
+        met = ca.fmax((along > 0.0) * x["upper"], (along < 0.0) * x["lower"])
+        named = [name for row in limits for name in row.names]
+        for name in dict.fromkeys(named):
+            own = [k for k, other in enumerate(named) if other == name]
+            active.append(met[own[0]] if len(own) == 1 else ca.mmax(met[own]))
     active += [x["damped"]] * (servo.damping_threshold is not None)
     active.append(ca.logic_not(solved > 0.0))
     results = {
@@ -261,21 +182,21 @@ def _kept(servo: LawCore) -> ca.Function:
 
 
 def _nearest(
-    servo: LawCore, program: Sequence[Array], x: Mapping[str, Array]
+    servo: LawCore, program: Sequence[Array], x: Mapping[str, Array], forces: int
 ) -> tuple[Array, Array, Array]:
     """Change of the nominal acceleration that keeps all limits; forces of rows; 1 if solved.
 
     First that which keeps the limits of the joints, then that which slows the result down until
-    torques are kept.
+    torques are kept, and limits of forces, whose rows stand behind those of torques.
     """
     metric, rows, low, high = program
     (count, size), nu = rows.shape, servo.nu
     none = ca.DM.zeros(size)  # dense: C for conversions has warnings
     first, pushed, sound = ca.MX(none), ca.MX(0, 1), ca.MX(1)
-    if count > nu:
-        own = [part[nu:, :] for part in (rows, low, high)]
-        slack = ca.DM([SLACK] * (count - nu))
-        first, pushed, sound = quadratic_program(size, count - nu)(metric, *own, slack)
+    if count > (held := nu + forces):
+        own = [part[held:, :] for part in (rows, low, high)]
+        slack = ca.DM([SLACK] * (count - held))
+        first, pushed, sound = quadratic_program(size, count - held)(metric, *own, slack)
     rest = -servo.approach * x["speeds"] - x["nominal"]
     away = ca.vertcat(rest, ca.DM.zeros(size - servo.ns)) - first
     length = ca.sqrt(ca.bilin(metric, away, away))
@@ -284,11 +205,11 @@ def _nearest(
     reached = rows @ first
     both = ca.vertcat(ca.horzcat(rows, rows @ away), ca.DM([[0.0] * size + [1.0]]))
     ends = ca.vertcat(low - reached, 0), ca.vertcat(high - reached, length)
-    slack = ca.DM([0.0] * nu + [SLACK] * (count - nu) + [0.0])
+    slack = ca.DM([0.0] * nu + [FIRM] * forces + [SLACK] * (count - held) + [0.0])
     found, force, solved = quadratic_program(size + 1, count + 1)(
         ca.vertcat(ca.horzcat(metric, none), ca.horzcat(none.T, 1.0)), both, *ends, slack
     )
-    force = ca.vertcat(force[:nu], force[nu:count] + pushed)
+    force = ca.vertcat(force[:held], force[held:count] + pushed)
     change = first + found[:size] + away * found[size]
     return change, force, ca.logic_and(sound, solved)
 
@@ -304,9 +225,9 @@ def _within(u: Array, least: Array, most: Array) -> Array:
 
 
 def _posed(
-    servo: LawCore, inputs: Mapping[str, Array]
-) -> tuple[list[Array], dict[str, Array], list[int]]:
-    """Metric, rows and bounds of the program; what results follow from; the joint limits' rows.
+    servo: LawCore, inputs: Mapping[str, Array], limits: Sequence[LimitRow]
+) -> tuple[list[Array], dict[str, Array]]:
+    """Metric, rows and bounds of the program, and what results follow from.
 
     The unknown is the change of the nominal shape acceleration; behind it that of controls which
     make no force on the shape.
@@ -340,12 +261,12 @@ def _posed(
     parts = [
         (ca.diag(1 / widths) @ torque_map, (least - torque) / widths, (most - torque) / widths)
     ]
-    places, sides, root = list[int](), [(ca.SX(0, 1), ca.SX(0, 1))], ca.sqrt(ca.diag(mass))
-    for k, row in enumerate(joint_rows(servo, q, v), servo.nu):
-        (low, high), length = row.bounds, ca.norm_2(row.row.T / root)
-        value, whole = row.row @ sdot + row.drift, ca.horzcat(row.row, ca.SX(1, more))
+    sides, root = [(ca.SX(0, 1), ca.SX(0, 1))], ca.sqrt(ca.diag(mass))
+    for row in limits:
+        (low, high), length = row.bounds, ca.fmax(ca.norm_2(row.row.T / root), TINY)
+        rest = ca.SX(1, more) if row.unfelt is None else row.unfelt
+        value, whole = row.row @ sdot + row.drift, ca.horzcat(row.row, rest)
         parts.append((whole / length, (low - value) / length, (high - value) / length))
-        places += [k] * len(row.names)
         sides += [(a == low, b == high) for a, b in zip(row.low, row.high, strict=True)]
     rows, low, high = (ca.vertcat(*part) for part in zip(*parts, strict=True))
     # CasADi raises an error for bounds that cross or are NaN.
@@ -359,7 +280,7 @@ def _posed(
     values |= {"residual": found.residual, "decoupling": found.decoupling, "error": found.error}
     values |= {"pivot": ca.if_else(usable, ca.fmin(pivot, others), 0.0)}
     values |= {"side": found.side * turned, "damped": damped, "lower": lower, "upper": upper}
-    return program, values, places
+    return program, values
 
 
 def _weights(servo: LawCore) -> np.ndarray:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import casadi as ca
 
+from concur.control._constraint_rows import ground_limits
 from concur.control._constraints import Constraints
 from concur.control._limited import law_function, limit_names
 from concur.control._loop import loop_response
@@ -185,6 +186,7 @@ class Servo(TrackingLaw):
             if getattr(given, name) is not None:
                 read_each(f"{where}, `constraints.{name}`", getattr(given, name), known, kind)
         given.clearance(self.model.system)
+        ground_limits(self)
         if self.damping_threshold is None:
             object.__setattr__(self, "damping_threshold", ZONE)
 

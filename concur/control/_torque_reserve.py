@@ -24,10 +24,11 @@ from scipy.sparse import block_diag
 from scipy.stats import qmc
 
 from concur.codegen import as_floats
+from concur.control._constraint_rows import limit_rows
 from concur.control._core import LawCore
 from concur.control._feasibility import feasibility
 from concur.control._law import controls
-from concur.control._limited import joint_rows, torque_bounds
+from concur.control._limited import torque_bounds
 from concur.control._reading import read_each
 from concur.control._sharing import unfelt
 from concur.errors import OutputError
@@ -243,18 +244,20 @@ class _Program:
         forces = ca.horzcat(model.mass_matrix(q), model.shape_forces(q, v, ca.SX(law.ns, 1)))
         torques = controls(model, q, forces, law.torque_weights)[0]
         parts = [torques[:, : law.ns]]
-        if law.nu > model.nd:
+        more = law.nu - model.nd
+        if more:
             parts.append(unfelt(model.effect(q), law.torque_weights))
-        rows = joint_rows(law, q, v)
+        rows = limit_rows(law, q, v)
         self.limited = len(rows)
-        lengths = [ca.norm_2(row.row) for row in rows]
+        lengths = [ca.fmax(ca.norm_2(row.row), TINY) for row in rows]
         ends = [(part - row.drift for part in row.bounds) for row in rows]
+        wide = [ca.horzcat(r.row, ca.SX(1, more) if r.unfelt is None else r.unfelt) for r in rows]
         scaled = [
-            (row.row / length, *(end / length for end in pair))
-            for row, length, pair in zip(rows, lengths, ends, strict=True)
+            (whole / length, *(end / length for end in pair))
+            for whole, length, pair in zip(wide, lengths, ends, strict=True)
         ]
         barriers = [ca.vertcat(*column) for column in zip(*scaled, strict=True)] or [
-            ca.SX(0, law.ns), ca.SX(0, 1), ca.SX(0, 1)
+            ca.SX(0, law.ns + more), ca.SX(0, 1), ca.SX(0, 1)
         ]  # fmt: skip
         results = [ca.horzcat(*parts), torques[:, law.ns :], *torque_bounds(law, q, v), *barriers]
         self._at = ca.Function("reserve", [q, v], [*map(ca.densify, results)], {"cse": True})
@@ -318,7 +321,7 @@ def _solved(
             fixed = np.where(np.isfinite(side), np.minimum(side, 0.0), np.inf)
             limits.append((fixed - sign * offset) / size)
         if not rest:
-            wide = np.hstack([rows, np.zeros((len(rows), more + 1))])
+            wide = np.hstack([rows, np.zeros((len(rows), 1))])
             parts += [wide, -wide]
             limits += [most, -least]
         blocks.append(np.vstack(parts))

@@ -110,6 +110,14 @@ class Statement:
                 cure="Give both, in kg m/s and kg m^2/s.",
             )
 
+        if self.clearance is not None and self.clearance.between:
+            raise OutputError(
+                "statement of a proof, `clearance`",
+                expected="pairs of capsules and obstacles",
+                came="pairs of capsules that both move",
+                cure="Remove these pairs; a servo keeps them by its `constraints`.",
+            )
+
     def scaled(self, factor: float) -> Statement:
         """The same limits for starts and imperfections times a factor.
 

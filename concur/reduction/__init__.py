@@ -10,7 +10,9 @@ from concur.reduction._derivative import along, gradient
 from concur.reduction._ground import DETERMINATE as DETERMINATE
 from concur.reduction._ground import LEAST_LOAD as LEAST_LOAD
 from concur.reduction._ground import axle_rows as axle_rows
+from concur.reduction._ground import carried_wrench as carried_wrench
 from concur.reduction._ground import check_loads as check_loads
+from concur.reduction._ground import check_rolling as check_rolling
 from concur.reduction._ground import contact_edges
 from concur.reduction._ground import contact_points as contact_points
 from concur.reduction._ground import ground_loads as ground_loads
@@ -19,6 +21,7 @@ from concur.reduction._ground import load_shares as load_shares
 from concur.reduction._ground import refusal as refusal
 from concur.reduction._ground import tipping_edges as tipping_edges
 from concur.reduction._ground import tipping_rows as tipping_rows
+from concur.reduction._ground import wheel_forces as wheel_forces
 from concur.reduction._ground import wheel_names as wheel_names
 from concur.reduction._level_set import LevelSet
 from concur.reduction._lift import STAGES_HINT, UNDETERMINED

@@ -26,11 +26,13 @@ from concur.robot import (
     Mechanism,
     Tree,
     base_wrench,
+    coupling_rows,
     plane_normal,
     shortest_rotation,
     solve_positive_definite,
     wheel_rows,
 )
+from concur.robot.joints import Planar
 
 IN_LINE = 1e-6
 """Singular value of the supports' places, over the largest, below which they are in one line."""
@@ -90,21 +92,47 @@ def ground_loads(
 ) -> ca.SX:
     """Loads of wheels and supports in a motion, shape (loads,), N, below zero where one lifts off.
 
-    The force along the normal and the torques about the plane's axes come from the wrench of the
-    base's joint, about a point on the ground, where forces in the plane have no torque about these
-    axes. A disturbance `pushed` (6,), force and torque in the frame of the base, carries its part.
+    A disturbance `pushed` (6,), force and torque in the frame of the base, carries its part.
+    """
+    given = carried_wrench(robot, height, q, v, vdot, pushed)
+    arms = load_arms(robot, q, supports)
+    if arms.is_constant():
+        return constant(load_shares(np.array(ca.DM(arms)), compliance)) @ given
+    springs = constant(_stiffness(arms.shape[1], compliance))
+    return springs @ arms.T @ solve_positive_definite(arms @ springs @ arms.T, given)
+
+
+def carried_wrench(
+    robot: Tree, height: float, q: Vector, v: Vector, vdot: Vector, pushed: Vector | None = None
+) -> ca.SX:
+    """Force along the normal, N, and torques about both axes of the plane, N m, of all loads, (3,).
+
+    They come from the wrench of the base's joint, about a point on the ground, where forces in the
+    plane have no torque about these axes; `pushed` is that of `ground_loads`.
     """
     axes = plane_axes(robot)
     force, torque = base_wrench(robot, q, v, vdot)
     if pushed is not None:
         force, torque = force - pushed[:3], torque - pushed[3:]
     torque -= ca.cross(constant(height * axes[:, 2]), force)
-    given = ca.vertcat(constant(axes[:, 2]).T @ force, constant(axes[:, :2]).T @ torque)
-    arms = load_arms(robot, q, supports)
-    if arms.is_constant():
-        return constant(load_shares(np.array(ca.DM(arms)), compliance)) @ given
-    springs = constant(_stiffness(arms.shape[1], compliance))
-    return springs @ arms.T @ solve_positive_definite(arms @ springs @ arms.T, given)
+    return ca.vertcat(constant(axes[:, 2]).T @ force, constant(axes[:, :2]).T @ torque)
+
+
+def wheel_forces(robot: Mechanism, q: Vector, rest: Vector) -> list[ca.SX]:
+    """Forces of the ground along the rows of each wheel, N, that hold rolling wheels.
+
+    With ``rest = M vdot + bias - B u`` (nv,) the multipliers of the constraints solve
+    ``C^T lambda = rest``. Wheels whose rows follow from others share a force as equal springs do.
+    """
+    wheels = [wheel_rows(robot, q, wheel).rows for wheel in robot.wheels]
+    rows, kept = ca.vertcat(*wheels, coupling_rows(robot, q)), robot.constraints(q)
+    square = kept @ kept.T
+    found = solve_positive_definite(square, kept @ rest)
+    if rows.shape[0] > kept.shape[0]:
+        spread = solve_positive_definite(square, kept @ rows.T)  # rows = spread^T kept
+        found = spread.T @ solve_positive_definite(spread @ spread.T, found)
+    ends = np.cumsum([0, *(own.shape[0] for own in wheels)]).tolist()
+    return [found[first:last] for first, last in pairwise(ends)]
 
 
 def _stiffness(count: int, compliance: Sequence[float] | None) -> np.ndarray:
@@ -183,6 +211,25 @@ def tipping_rows(arms: ca.SX, edges: Sequence[tuple[int, int]]) -> ca.SX:
         way = ca.vertcat(x[j] - x[i], y[j] - y[i]) / ca.hypot(x[j] - x[i], y[j] - y[i])
         rows.append(ca.horzcat(x[i] * way[1] - y[i] * way[0], way[0], way[1]))
     return ca.vertcat(*rows)
+
+
+def check_rolling(where: str, robot: Mechanism) -> None:
+    """Refuse wheels whose forces on the ground are not those in one plane under the base."""
+    for wheel in robot.wheels:
+        if wheel.kind == "rubber_ball" or wheel.support is not None:
+            raise refusal(
+                f"{where}, wheel `{wheel.body}`",
+                "wheels on the plane of the base, whose friction is a force in this plane",
+                f"a {wheel.kind}" + " with a `support`" * (wheel.support is not None),
+                "Leave it out: friction torques and contacts in space are not modelled.",
+            )
+    if robot.platforms != (0,) or not isinstance(robot.base.joint, Planar):
+        raise refusal(
+            where,
+            "a base on a Planar joint that carries all wheels",
+            f"a {type(robot.base.joint).__name__} base, wheels on {len(robot.platforms)} planes",
+            "Leave it out: loads follow from the wrench across one plane.",
+        )
 
 
 def check_loads(

@@ -1,4 +1,4 @@
-"""Distances of capsules on bodies from spheres and capsules in the world or on the base."""
+"""Distances of capsules on bodies from each other, and from spheres and capsules elsewhere."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ class Obstacle(Round):
 
 @dataclass(frozen=True)
 class Clearance:
-    """Pairs of capsules and obstacles.
+    """Pairs of capsules and obstacles, and of capsules on different bodies.
 
     Parameters
     ----------
@@ -238,36 +238,65 @@ class Clearance:
         Capsules on bodies of the robot.
     obstacles : tuple of Obstacle
         What they keep away from.
+    between : tuple of tuple of str
+        Pairs of names of capsules that keep away from each other.
+    distance : float
+        Least distance of these (m).
 
     Raises
     ------
     OutputError
-        If names are double or unknown, or no pair exists.
+        If names are double or unknown, a pair is on one body, or no pair exists.
     """
 
     capsules: tuple[Capsule, ...]
-    obstacles: tuple[Obstacle, ...]
+    obstacles: tuple[Obstacle, ...] = ()
+    between: tuple[tuple[str, str], ...] = ()
+    distance: float = 0.0
 
     def __post_init__(self) -> None:
         names = [made.name for made in self.capsules]
-        for what in (names, [made.name for made in self.obstacles]):
-            if len(set(what)) < len(what) or not what:
-                raise OutputError(
-                    "clearance",
-                    expected="one or more capsules and obstacles, each with another name",
-                    came=", ".join(what) or "no names",
-                    cure="Add or rename one.",
-                )
+        others = [made.name for made in self.obstacles]
+        several = [names, [*names, *others] if self.between else others]
+        if any(len(set(what)) < len(what) or not what for what in several):
+            raise OutputError(
+                "clearance",
+                expected="one or more capsules and obstacles, each with another name",
+                came=", ".join([*names, *others]) or "no names",
+                cure="Add or rename one.",
+            )
+        least = float(finite_floats(self.distance, "clearance, `distance`"))
+        if least < 0.0:
+            raise OutputError(
+                "clearance, `distance`",
+                expected="zero or more, m",
+                came=f"{least:g}",
+                cure="Change it.",
+            )
         for obstacle in self.obstacles:
-            where = f"obstacle `{obstacle.name}`, `capsules`"
             for name in obstacle.capsules or ():
-                if name not in names:
-                    raise OutputError(
-                        where,
-                        expected=f"names out of {', '.join(names)}",
-                        came=name,
-                        cure="Check the spelling.",
-                    )
+                self._carrier(f"obstacle `{obstacle.name}`, `capsules`", name)
+        for k, pair in enumerate(self.between):
+            where = f"clearance, pair {k + 1} of capsules"
+            if len(pair) != 2 or len({self._carrier(where, name) for name in pair}) < 2:
+                raise OutputError(
+                    where,
+                    expected="two capsules on different bodies",
+                    came=", ".join(map(str, pair)),
+                    cure="Remove or correct the pair.",
+                )
+
+    def _carrier(self, where: str, name: str) -> str:
+        """Body that carries a capsule."""
+        bodies = {made.name: made.body for made in self.capsules}
+        if name not in bodies:
+            raise OutputError(
+                where,
+                expected=f"names out of {', '.join(bodies)}",
+                came=shown(name),
+                cure="Check the spelling.",
+            )
+        return bodies[name]
 
     @property
     def pairs(self) -> list[tuple[Capsule, Obstacle]]:
@@ -288,7 +317,8 @@ class Clearance:
     @property
     def least(self) -> dict[str, float]:
         """Least distance of each pair by its name, m."""
-        return {f"{own.name} from {other.name}": other.distance for own, other in self.pairs}
+        found = {f"{own.name} from {other.name}": other.distance for own, other in self.pairs}
+        return found | {f"{own} from {other}": self.distance for own, other in self.between}
 
     def seen(self, robot: Any, q: ca.SX) -> ca.SX:
         """Distance of each pair in a configuration; below zero where they overlap.
@@ -305,19 +335,21 @@ class Clearance:
         casadi.SX
             Shape (pairs,), m.
         """
+        own = {made.name: made for made in self.capsules}
+        poses = {"world": ca.SX.eye(4), "base": robot.pose(q, robot.base.name)}
+        pairs: list[tuple[Capsule, Round, Any]] = [
+            (capsule, obstacle, poses[obstacle.frame]) for capsule, obstacle in self.pairs
+        ]
+        pairs += [(own[a], own[b], robot.pose(q, own[b].body)) for a, b in self.between]
 
         def placed(made: Round, pose: Any) -> tuple[ca.SX, ca.SX]:
             turn, origin = pose[:3, :3], pose[:3, 3]
             return tuple(turn @ constant(np.array(at)) + origin for at in (made.start, made.end))
 
-        poses = {"world": ca.SX.eye(4), "base": robot.pose(q, robot.base.name)}
         found = [
-            segment_distance(
-                *placed(capsule, robot.pose(q, capsule.body)),
-                *placed(obstacle, poses[obstacle.frame]),
-            )
-            - capsule.radius
-            - obstacle.radius
-            for capsule, obstacle in self.pairs
+            segment_distance(*placed(one, robot.pose(q, one.body)), *placed(other, pose))
+            - one.radius
+            - other.radius
+            for one, other, pose in pairs
         ]
         return ca.vertcat(*found)

@@ -25,6 +25,12 @@ LARGEST_MESH = 200_000_000
 MESHES = (".stl", ".obj", ".ply", ".off", ".glb", ".gltf")
 """Endings of the names of mesh files that can be read in every installation."""
 
+TINY = 1e-30
+"""Square of a length, m^2, below which lengths have no direction."""
+
+PARALLEL = 1e-14
+"""Square of the sine of an angle below which two segments count as parallel."""
+
 KINDS = {
     "box": ("lengths along x, y and z", 3),
     "cylinder": ("radius, and length along z", 2),
@@ -184,9 +190,10 @@ def segment_distance(a: ca.SX, b: ca.SX, c: ca.SX, d: ca.SX) -> ca.SX:
     inside = ca.logic_and(
         ca.logic_and(first >= 0.0, first <= room), ca.logic_and(second >= 0.0, second <= room)
     )
-    safe = ca.if_else(room > 0.0, room, 1.0)
-    across = ca.norm_2(w + first / safe * u - second / safe * v)
-    return ca.if_else(ca.logic_and(inside, room > 0.0), ca.fmin(found, across), found)
+    apart = room > PARALLEL * uu * vv
+    safe = ca.if_else(apart, room, 1.0)
+    across = _length(w + first / safe * u - second / safe * v)
+    return ca.if_else(ca.logic_and(inside, apart), ca.fmin(found, across), found)
 
 
 def _point_distance(p: ca.SX, a: ca.SX, b: ca.SX) -> ca.SX:
@@ -194,4 +201,9 @@ def _point_distance(p: ca.SX, a: ca.SX, b: ca.SX) -> ca.SX:
     way = b - a
     square = ca.dot(way, way)
     share = ca.dot(p - a, way) / ca.if_else(square > 0.0, square, 1.0)
-    return ca.norm_2(p - a - ca.fmin(ca.fmax(share, 0.0), 1.0) * way)
+    return _length(p - a - ca.fmin(ca.fmax(share, 0.0), 1.0) * way)
+
+
+def _length(way: ca.SX) -> ca.SX:
+    """Length of a vector, with finite derivatives where it is zero: there 1e-15."""
+    return ca.sqrt(ca.fmax(ca.sumsqr(way), TINY))

@@ -11,7 +11,7 @@ import numpy as np
 
 from concur.codegen import Vector, constant, finite_floats
 from concur.errors import SimulationError, UnknownNameError, shown
-from concur.reduction import along, check_loads, refusal, wheel_names
+from concur.reduction import along, check_loads, check_rolling, refusal, wheel_names
 from concur.robot import (
     Mechanism,
     Tree,
@@ -20,7 +20,6 @@ from concur.robot import (
     solve_positive_definite,
     wheel_rows,
 )
-from concur.robot.joints import Planar
 from concur.tables import INTERNAL, ByName, Positive
 
 DAMPING = 1e6
@@ -208,21 +207,7 @@ def check_slip(robot: Mechanism, slip: Slip) -> None:
     if len(slip.grip) != len(robot.wheels) or not robot.wheels:
         came, cure = f"{len(robot.wheels)} wheels", "Make it with Slip.of(robot, grip)."
         raise refusal(where, f"a robot with {len(slip.grip) or 'some'} wheels", came, cure)
-    for wheel in robot.wheels:
-        if wheel.kind == "rubber_ball" or wheel.support is not None:
-            raise refusal(
-                f"{where}, wheel `{wheel.body}`",
-                "wheels on the plane of the base, whose friction is a force in this plane",
-                f"a {wheel.kind}" + " with a `support`" * (wheel.support is not None),
-                "Leave `slip` out: friction torques and contacts in space are not modelled.",
-            )
-    if robot.platforms != (0,) or not isinstance(robot.base.joint, Planar):
-        raise refusal(
-            where,
-            "a base on a Planar joint that carries all wheels",
-            f"a {type(robot.base.joint).__name__} base, wheels on {len(robot.platforms)} planes",
-            "Leave `slip` out: loads follow from the wrench across one plane.",
-        )
+    check_rolling(where, robot)
     if slip.loads is None:
         check_loads(where, robot, slip.supports, slip.compliance)
 

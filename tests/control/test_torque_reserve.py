@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import lsq_linear
 
 import concur as cc
-from concur.control._limited import JointRow
+from concur.control._constraint_rows import LimitRow
 from concur.errors import OutputError, UnknownNameError
 from concur.io import check, load_task
 from concur.robot import Body, Inertia, Mechanism, Motor, joints
@@ -117,8 +117,8 @@ def test_a_limit_of_a_joint_takes_torques_of_all_motors(strong):
 
 def test_limits_that_contradict_each_other(monkeypatch):
     row, zero = ca.SX(ca.DM([[0, 0, 0, 0, 1]])), ca.SX(1, 1)
-    apart = [JointRow(row, zero, ["a"], [low], [low + 1]) for low in (ca.SX(1), ca.SX(-2))]
-    monkeypatch.setattr("concur.control._torque_reserve.joint_rows", lambda *_: apart)
+    apart = [LimitRow(row, zero, ["a"], [low], [low + 1]) for low in (ca.SX(1), ca.SX(-2))]
+    monkeypatch.setattr("concur.control._torque_reserve.limit_rows", lambda *_: apart)
     servo = rover()
     found = servo.torque_reserve(away(servo, 0, 0, 0.1, 0, 0, duration=1.0), 1.0, Q0)
     assert (found.joints, found.holds) == (np.inf, False)

@@ -84,7 +84,23 @@ def test_distances_are_those_of_another_library() -> None:
             one, at, other, there, coal.DistanceRequest(), coal.DistanceResult()
         )
         assert own - 2 * small == pytest.approx(expected, abs=1e-6), case
-    assert float(function([-1, 0, 0], [1, 0, 0], [0, -1, 0.0], [0, 1, 0])) == 0.0
+    assert float(function([-1, 0, 0], [1, 0, 0], [0, -1, 0.0], [0, 1, 0])) < 1e-14
+
+
+def test_derivatives_of_distances_are_finite() -> None:
+    """Where segments cross, touch, are parallel or points; elsewhere they are differences."""
+    points = [ca.SX.sym(name, 3) for name in "abcd"]
+    found, x = segment_distance(*points), ca.vertcat(*points)
+    slope = ca.Function("slope", points, [ca.gradient(found, x), ca.hessian(found, x)[0]])
+    value = ca.Function("value", points, [found])
+    x_axis, cross = ([-1, 0, 0], [1, 0, 0]), ([0, -1, 0], [0, 1, 0])
+    for other in (cross, x_axis, ([1, 0, 0], [2, 0, 0]), ([0, 0, 0],) * 2, ([-1, 0, 1], [3, 0, 1])):
+        assert all(np.isfinite(np.array(part)).all() for part in slope(*x_axis, *other))
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        at, way = rng.normal(size=(2, 4, 3))
+        rise = float(value(*(at + 1e-6 * way)) - value(*(at - 1e-6 * way))) / 2e-6
+        assert np.array(slope(*at)[0]).ravel() @ way.ravel() == pytest.approx(rise, abs=1e-7)
 
 
 def test_capsules_are_those_of_the_bodies_shapes() -> None:
@@ -102,6 +118,18 @@ def test_capsules_are_those_of_the_bodies_shapes() -> None:
         Obstacle("ball", (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), 0.1, "hand")
     with pytest.raises(OutputError, match="with another name"):
         Clearance(ARM, (BALL, BALL))
+    for pair, text in (
+        (("forearm", "hand"), "names out of upper_arm, forearm"),
+        (("forearm", "forearm"), "different bodies"),
+    ):
+        with pytest.raises(OutputError, match=text):
+            Clearance(ARM, (BALL,), (pair,))
+    with pytest.raises(OutputError, match="with another name"):
+        Clearance(ARM, (replace(BALL, name="forearm"),), (("forearm", "upper_arm"),))
+    with pytest.raises(OutputError, match="zero or more"):
+        Clearance(ARM, (), (("forearm", "upper_arm"),), -0.1)
+    with pytest.raises(OutputError, match="capsules and obstacles"):
+        replace(NEAR, clearance=Clearance(ARM, (BALL,), (("forearm", "upper_arm"),)))
     with pytest.raises(OutputError, match="names out of upper_arm, forearm"):
         Clearance(ARM, (replace(BALL, capsules=("turret",)),))
 
