@@ -79,8 +79,8 @@ class Constraints:
         Vertical compliance of wheels and supports, m/N, if there are more than three; only ratios
         matter. Default: none.
     margin : float, optional
-        Decoupling margin from which outputs keep away, as `Servo.margin` has it; reached no
-        faster than what is left of it times `approach`. Default: none.
+        Decoupling margin from which outputs keep away, without unit, as `Servo.margin` has it;
+        reached no faster than what is left of it times `approach`. Default: none.
     self_collision : sequence of tuple of str, optional
         Pairs of names of capsules on different bodies that keep away from each other likewise.
         Default: none.
