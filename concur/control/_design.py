@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 
 from concur.codegen import nonfinite_error
 from concur.control._reading import read_each, read_outputs, unequal
@@ -258,13 +258,14 @@ def time_to_settle(natural_frequency: float, damping_ratio: float, band: float =
     if zeta >= 1.0:
         # The error falls like exp(-tau / slow) after at most one more such time.
         slow = zeta + np.sqrt((zeta - 1.0) * (zeta + 1.0))
-        return float(brentq(rest, 0.0, slow * (2.0 - np.log(band)), xtol=1e-14)) / natural_frequency
-    # Overshoots come every half period and shrink: the last one above the band comes first,
-    # after it the error falls through zero.
-    half = np.pi / np.sqrt((1.0 - zeta) * (1.0 + zeta))
-    last = np.ceil(-np.log(band) / (zeta * half)) - 1.0
-    zero = (last + (np.pi - np.arccos(zeta)) / np.pi) * half
-    return float(brentq(rest, last * half, zero, xtol=1e-14)) / natural_frequency
+        ends = 0.0, slow * (2.0 - np.log(band))
+    else:
+        # Overshoots come every half period and shrink: the last one above the band comes first,
+        # after it the error falls through zero.
+        half = np.pi / np.sqrt((1.0 - zeta) * (1.0 + zeta))
+        last = np.ceil(-np.log(band) / (zeta * half)) - 1.0
+        ends = last * half, (last + (np.pi - np.arccos(zeta)) / np.pi) * half
+    return float(scipy.optimize.brentq(rest, *ends, xtol=1e-14)) / natural_frequency
 
 
 def _step_error(tau: float, zeta: float) -> float:

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import casadi as ca
 import numpy as np
-from scipy.integrate import solve_ivp
+import scipy
 from scipy.linalg import expm
 
 from concur.codegen import EvaluatedMethods, Scalar, Vector, constant, evaluated
@@ -157,7 +157,9 @@ class ErrorDynamics(EvaluatedMethods):
             return np.concatenate([xdot, vedot + pushed, z[:n]])
 
         span, tight = (times[0], times[-1]), {"rtol": 1e-11, "atol": 1e-13}
-        solution = solve_ivp(slope, span, start, method="DOP853", t_eval=times, **tight)
+        solution = scipy.integrate.solve_ivp(
+            slope, span, start, method="DOP853", t_eval=times, **tight
+        )
         return np.asarray(solution.y[:n].T)
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh, expm
-from scipy.optimize import brentq, minimize_scalar
 
 from concur.control._design import BAND, time_to_settle
 from concur.control._error_dynamics import ErrorDynamics
@@ -396,7 +396,7 @@ def _crossings(loops: Loops, grid: np.ndarray) -> list[tuple[float, float]]:
     found = []
     for k, rank in zip(*np.nonzero(above[1:] != above[:-1]), strict=True):
         ends = np.log(grid[k : k + 2])
-        frequency = float(np.exp(brentq(sizes, *ends, args=(rank,), xtol=1e-14)))
+        frequency = float(np.exp(scipy.optimize.brentq(sizes, *ends, args=(rank,), xtol=1e-14)))
         values = loops(frequency)[0]
         value = values[np.argsort(np.abs(values))[rank]]
         found.append((frequency, float(np.angle(-value))))
@@ -416,7 +416,7 @@ def _gain_margin(channel: Loops, grid: np.ndarray) -> float:
     signs = channel(grid)[:, 0].imag > 0.0
     factors = [float("inf")]
     for k in np.nonzero(signs[1:] != signs[:-1])[0]:
-        frequency = np.exp(brentq(height, *np.log(grid[k : k + 2]), xtol=1e-14))
+        frequency = np.exp(scipy.optimize.brentq(height, *np.log(grid[k : k + 2]), xtol=1e-14))
         crossing = channel(frequency)[0, 0].real
         if -1.0 < crossing < 0.0:
             factors.append(-1.0 / crossing)
@@ -436,7 +436,7 @@ def _disk_margin(dynamics: ErrorDynamics, grid: np.ndarray) -> float:
 
     values = size(grid)
     peak = int(np.clip(values.argmax(), 1, grid.size - 2))
-    refined = minimize_scalar(
+    refined = scipy.optimize.minimize_scalar(
         lambda log_frequency: -size(np.exp(log_frequency))[0],
         bounds=np.log(grid[[peak - 1, peak + 1]]),
         method="bounded",
@@ -496,7 +496,7 @@ def _coupled_settling(matrix: np.ndarray, index: int) -> float:
     def rest(time: float) -> float:
         return abs(float(expm(matrix * time)[index, index])) - BAND
 
-    return float(brentq(rest, t[outside[-1]], t[outside[-1] + 1], xtol=1e-12))
+    return float(scipy.optimize.brentq(rest, t[outside[-1]], t[outside[-1] + 1], xtol=1e-12))
 
 
 def _error_matrix(stiffness: np.ndarray, damping: np.ndarray) -> np.ndarray:

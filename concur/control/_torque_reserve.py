@@ -18,10 +18,8 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.optimize import linprog
-from scipy.sparse import block_diag
-from scipy.stats import qmc
 
 from concur.codegen import as_floats
 from concur.control._constraint_rows import limit_rows
@@ -229,7 +227,7 @@ def _box(
     if isinstance(speeds, Mapping):
         speeds = dict.fromkeys(names, 0.0) | dict(speeds)
     fastest = read_each(f"{where}, `speeds`", speeds, names, "shape velocity", zero=True)
-    shares = qmc.Sobol(law.nq + law.ns, scramble=False).random(SAMPLES)
+    shares = scipy.stats.qmc.Sobol(law.nq + law.ns, scramble=False).random(SAMPLES)
     shares[0] = 0.5
     q = ends[:, 0] + shares[:, : law.nq] * (ends[:, 1] - ends[:, 0])
     q = np.array([robot.coupled(robot.normalize(one)) for one in q])
@@ -343,6 +341,8 @@ def _linear(blocks: list[np.ndarray], ends: list[np.ndarray]) -> Any:
     width = blocks[0].shape[1]
     cost = np.tile(np.r_[np.zeros(width - 1), 1.0], len(blocks))
     bounds = [*[(None, None)] * (width - 1), (0.0, None)] * len(blocks)
-    rows, limits = block_diag(blocks, "csr"), np.concatenate(ends)
+    rows, limits = scipy.sparse.block_diag(blocks, "csr"), np.concatenate(ends)
     use = np.isfinite(limits)
-    return linprog(cost, A_ub=rows[use], b_ub=limits[use], bounds=bounds, method="highs")
+    return scipy.optimize.linprog(
+        cost, A_ub=rows[use], b_ub=limits[use], bounds=bounds, method="highs"
+    )

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.integrate import solve_ivp
 
 from concur.errors import ShapeError, SimulationError, shown
 from concur.outputs.references import Loop
@@ -199,7 +199,7 @@ def _followed(
             )
         return found
 
-    ends = solve_ivp(
+    ends = scipy.integrate.solve_ivp(
         slope, (0.0, 1.0), start[fibre.entries], method="DOP853", rtol=1e-12, atol=1e-13
     )
     last = start.copy()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 
 from concur.errors import ReductionError
 from concur.reduction._dependents import platform_freedoms
@@ -47,7 +47,7 @@ def worst_point(robot: Mechanism, samples: list[np.ndarray]) -> tuple[np.ndarray
             return robot.coupled(np.asarray(robot.integrate(start, step)))
 
         # The square is smooth where the value itself has a corner.
-        best = minimize(
+        best = scipy.optimize.minimize(
             lambda angles, moved=moved: _least(robot, moved(angles)) ** 2,
             np.zeros(len(free)),
             method="L-BFGS-B",

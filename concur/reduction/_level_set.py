@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.integrate import solve_ivp
 
 from concur.codegen import (
     Array,
@@ -273,7 +273,7 @@ class LevelSet(EvaluatedMethods):
                 velocity, pdot = velocity + much * own[0], pdot + much * own[1]
             return np.concatenate([space.rates(at[0], velocity), pdot])
 
-        found = solve_ivp(
+        found = scipy.integrate.solve_ivp(
             rate, (0.0, 1.0), np.concatenate([q, p]), method="DOP853", rtol=1e-12, atol=1e-13
         )
         return found.y[: self.nq, -1], found.y[self.nq :, -1]

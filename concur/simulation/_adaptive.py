@@ -8,7 +8,7 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from scipy.integrate import solve_ivp
+import scipy
 
 from concur.codegen import Evaluator
 from concur.control import KEPT
@@ -184,7 +184,7 @@ class AdaptiveSteps:
         try:
             response = self._stick(slope, begin, start, p)
             span, tolerances = (begin, begin + h), {"rtol": self._rtol, "atol": self._atol}
-            found = solve_ivp(slope, span, start, method=method, **tolerances)
+            found = scipy.integrate.solve_ivp(slope, span, start, method=method, **tolerances)
         except (ValueError, FloatingPointError):
             return np.full(len(x), np.nan), *ends
         if not found.success or not np.abs(found.y[:, -1]).max() < FASTEST:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import casadi as ca
 import numpy as np
-from scipy.integrate import trapezoid
+import scipy
 
 from concur.control import JointLimits, TrackingLaw
 from concur.errors import ConcurError, SimulationError, shown
@@ -164,7 +164,7 @@ class RunRecord(JsonResult):
         q, v = ca.SX.sym("q", self.robot.nq), ca.SX.sym("v", self.robot.nv)
         rates = ca.Function("rates", [q, v], [control_velocities(self.robot, q, v)])
         power = self.u * np.array(ca.DM(rates(self.q.T, self.v.T))).T
-        return float(trapezoid(np.maximum(power, 0.0).sum(axis=1), self.t))
+        return float(scipy.integrate.trapezoid(np.maximum(power, 0.0).sum(axis=1), self.t))
 
     @property
     def broken(self) -> tuple[str, ...]:
@@ -529,5 +529,5 @@ def _measures(run: RunRecord) -> tuple[Measures, Measures, Measures]:
 def _rms(run: RunRecord, values: np.ndarray) -> float:
     """Root of the mean over time of the squared norms of rows."""
     squares = (values**2).sum(axis=1)
-    mean = trapezoid(squares, run.t) / run.duration if run.duration else squares[0]
+    mean = scipy.integrate.trapezoid(squares, run.t) / run.duration if run.duration else squares[0]
     return math.sqrt(mean)

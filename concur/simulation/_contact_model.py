@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import ModuleType
 
 import numpy as np
-from scipy.optimize import root
+import scipy
 from scipy.spatial.transform import Rotation
 
 from concur import interop
@@ -97,7 +97,9 @@ class ContactModel:
             mujoco.mj_forward(model, data)
             return np.array([self.normal @ data.qacc[:3], *(self._axes[:, :2].T @ data.qacc[3:6])])
 
-        found = root(accelerations, [-depth - self._unevenness(), 0.0, 0.0], tol=1e-12)
+        found = scipy.optimize.root(
+            accelerations, [-depth - self._unevenness(), 0.0, 0.0], tol=1e-12
+        )
         rest = accelerations(found.x)
         if not np.abs(rest).max() <= REST * size or not self._is_carried():
             raise SimulationError(

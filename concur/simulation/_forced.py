@@ -14,9 +14,8 @@ from typing import Any, TypeAlias
 
 import casadi as ca
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.integrate import DOP853
-from scipy.interpolate import make_interp_spline
 
 from concur._progress import track
 from concur.codegen import Array, Evaluator, finite_floats, shape_error
@@ -221,10 +220,12 @@ def _dop853(
     end: float,
     tolerances: tuple[float, Any],
     first: float | None = None,
-) -> DOP853:
+) -> scipy.integrate.DOP853:
     """Integrate to the next row of the record; the status of the solver may be "failed"."""
     rtol, atol = tolerances
-    solver = DOP853(slope, start, state, end, first_step=first, rtol=rtol, atol=atol)
+    solver = scipy.integrate.DOP853(
+        slope, start, state, end, first_step=first, rtol=rtol, atol=atol
+    )
     while solver.status == "running":
         solver.step()
     return solver
@@ -451,7 +452,9 @@ def _speeds(
         samples = finite_floats(speeds, place, (instants.size, model.ns))
         if instants.size == 1:
             return lambda t: np.asarray(samples[0])
-        spline = make_interp_spline(instants, samples, k=min(3, instants.size - 1))
+        spline = scipy.interpolate.make_interp_spline(
+            instants, samples, k=min(3, instants.size - 1)
+        )
         return lambda t: np.asarray(spline(t))
 
     def checked(t: float) -> np.ndarray:

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import scipy
 from annotated_types import Len
-from scipy.interpolate import CubicSpline, make_lsq_spline
 
 from concur.codegen import DRIFT
 from concur.errors import ConcurError, DescriptionError, shown
@@ -287,7 +287,9 @@ class _Fit:
             inner = np.interp(at, np.arange(len(self.times)), self.times)
             ends = np.repeat(self.times[[0, -1]], DEGREE + 1)
             knots = np.concatenate([ends[: DEGREE + 1], inner, ends[DEGREE + 1 :]])
-            self._found[pieces] = make_lsq_spline(self.times, self.smooth, knots, k=DEGREE)
+            self._found[pieces] = scipy.interpolate.make_lsq_spline(
+                self.times, self.smooth, knots, k=DEGREE
+            )
         return self._found[pieces]
 
     def reference(
@@ -408,7 +410,7 @@ def _gain(times: Floats) -> float:
     short = times[: min(len(times), 65)]
     count = len(short)
     middle = np.interp(np.linspace(count // 4, 3 * count // 4, 2 * count), np.arange(count), short)
-    second = CubicSpline(short, np.eye(count))(middle, 2)
+    second = scipy.interpolate.CubicSpline(short, np.eye(count))(middle, 2)
     return float(np.sqrt(np.mean(np.sum(second**2, axis=1))))
 
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import casadi as ca
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.interpolate import CubicSpline
 
 from concur.codegen import Array, shape_error
 from concur.errors import ConcurError
@@ -178,7 +178,7 @@ def table(
     if rates is None or changes is None:
         moved = _differentiated(knots, found, known)
         if rates is not None:
-            moved = rates, CubicSpline(knots, rates)(knots, 1)
+            moved = rates, scipy.interpolate.CubicSpline(knots, rates)(knots, 1)
         rates, changes = moved[0], moved[1] if changes is None else changes
     return _through("table, poses", knots, found, rates, changes, known)
 
@@ -220,7 +220,7 @@ def _like(value: ArrayLike, like: Floats, where: str) -> Floats:
 
 def _differentiated(times: Floats, poses: Floats, group: str) -> tuple[Floats, Floats]:
     """Twists and accelerations at the samples of a cubic spline through the coordinates."""
-    return rates_of(CubicSpline(times, continuous(poses, group)), times, group)
+    return rates_of(scipy.interpolate.CubicSpline(times, continuous(poses, group)), times, group)
 
 
 def continuous(poses: Floats, group: str) -> Floats:
@@ -324,7 +324,7 @@ def _quintics(
 def _spline(times: Floats, points: Floats, rates: Floats) -> Reference:
     """Cubic spline in R^n with rates (2, n) at its ends."""
     size = points.shape[1]
-    spline = CubicSpline(times, points, bc_type=((1, rates[0]), (1, rates[1])))
+    spline = scipy.interpolate.CubicSpline(times, points, bc_type=((1, rates[0]), (1, rates[1])))
     powers = np.zeros((len(times) + 1, 3, size))
     powers[1:-1], powers[[0, -1], 0] = spline.c[2::-1].transpose(1, 0, 2), rates
     segments = _segments(times, points, powers.reshape(len(powers), -1))
