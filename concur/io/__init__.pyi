@@ -1,0 +1,24 @@
+# The public names, and where they are. `__init__.py` reads this file: nothing is listed twice.
+from ._check import Check as Check
+from ._check import Start as Start
+from ._check import check as check
+from ._check import is_task as is_task
+from ._check import named_robot as named_robot
+from ._facts import settings as settings
+from ._facts import suspicious_task as suspicious_task
+from ._facts import task_facts as task_facts
+from ._new import new_folder as new_folder
+from ._proof_reader import load_proof_task as load_proof_task
+from ._recorded import recorded_law as recorded_law
+from ._recorded import recorded_robot as recorded_robot
+from ._robot import load as load
+from ._robot import load_shipped as load_shipped
+from ._robot import shipped_names as shipped_names
+from ._task import Task as Task
+from ._task import load_task as load_task
+from ._urdf_draft import Repair as Repair
+from ._urdf_lint import suspicious_urdf as suspicious_urdf
+from ._urdf_repair import repair_urdf as repair_urdf
+from ._urdf_suggest import suggest_sidecar as suggest_sidecar
+from ._world_loop import WorldInputs as WorldInputs
+from ._world_loop import WorldLoop as WorldLoop
