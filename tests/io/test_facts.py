@@ -23,7 +23,6 @@ stiffness = 4.0
 damping = 4.0
 [reference.hand]
 kind = "hold"
-point = [1.2, 0.7]
 point = [0.0, 0.0, 0.0, 1.0]
 [servo]
 use_measured_velocity = {measured}
@@ -86,7 +85,6 @@ stiffness = 4.0
 damping = 4.0
 [reference.turn]
 kind = "hold"
-point = [1.2, 0.7]
 point = [0.0]
 [simulation]
 duration = 1.0
