@@ -1,10 +1,9 @@
 """Laws and plants for other tools: C, co-simulation units (FMUs), and systems of python-control."""
 
-from concur.export._fmu import FmuModel
+from concur.export._fmu import FmuModel, write_fmu
 from concur.export._iosystem import to_iosystem
 from concur.export._law import export_law
 from concur.export._signals import Entry, Signal, configuration, momentum, velocities
-from concur.export._write_fmu import write_fmu
 
 __all__ = [
     "Entry",

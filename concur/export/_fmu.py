@@ -1,26 +1,51 @@
-"""Models of co-simulation units (FMUs), and their C sources and descriptions in FMI 2.0 and 3.0."""
+"""Co-simulation units (FMUs) for other simulators: their model, and their archive in FMI 2 or 3."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import platform
 import re
+import sys
+import tempfile
+import uuid
+import warnings
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import casadi as ca
 from markupsafe import Markup
 
-from concur.codegen import c_text
+from concur.codegen import CompilationError, CompilerWarning, c_text, find_compiler
+from concur.errors import UnknownNameError
 from concur.export._signals import Entry, Signal
 from concur.export._templates import templates
+from concur.files import folder_named, writing
+
+FMI_VERSIONS = ("3.0", "2.0")
+"""Supported versions of FMI."""
 
 ROLES = ("input", "parameter", "output")
 """Order of the variables."""
 
 TOKEN = "@TOKEN@"
 """Placeholder of the hash of the contents."""
+
+FLAGS = ("-std=c99", "-fPIC", "-shared", "-fvisibility=hidden", "-ffp-contract=off", "-w")
+_LONG = 400_000  # characters of C above which compile time matters more than speed
+_DATE = (1980, 1, 1, 0, 0, 0)  # fixed: the same contents give the same bytes
+
+_MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
+_SYSTEMS = {"linux": ("linux", ".so"), "darwin": ("darwin", ".dylib"), "win32": ("windows", ".dll")}
+_OLD_NAMES = {
+    "x86_64-linux": "linux64",
+    "x86_64-darwin": "darwin64",
+    "x86_64-windows": "win64",
+}
 
 _TIME = Signal("time", "independent", "time", (Entry("", "s"),), scalar=True)
 _STEP_SIZE = Signal(
@@ -137,15 +162,14 @@ class FmuModel:
         """
         return sum(signal.size for signal in self.signals if signal.name in names)
 
-    @cached_property
+    @property
     def functions(self) -> dict[str, ca.Function]:
         """The functions that exist, by purpose."""
         named = {"outputs": self.outputs, "initial": self.initial, "move": self.move}
         return {name: function for name, function in named.items() if function is not None}
 
 
-@dataclass(frozen=True)
-class _Variable:
+class _Variable(NamedTuple):
     """A variable of FMI: its signal, and its place among the numbers of an instance."""
 
     signal: Signal
@@ -167,11 +191,6 @@ class _Variable:
         )
         return f"{told} Entries: {', '.join(named)}."
 
-    @property
-    def variability(self) -> str:
-        varying = "fixed" if self.signal.role == "parameter" else "continuous"
-        return "discrete" if self.signal.integer else varying
-
 
 def fmu_files(model: FmuModel, version: str) -> dict[str, str]:
     """Texts of an FMU, by their path in its archive; those that end with `.c` must be compiled."""
@@ -184,7 +203,6 @@ def fmu_files(model: FmuModel, version: str) -> dict[str, str]:
             known[variable.signal.role].append(reference)
     inputs, parameters = known["input"], known["parameter"]
     units = {unit for variable in variables for unit in variable.units}
-    interface = f"fmi{version[0]}.c"
     given = {
         "model": model,
         "version": version,
@@ -193,7 +211,7 @@ def fmu_files(model: FmuModel, version: str) -> dict[str, str]:
         "units": {name: base_units(name) for name in sorted(units - {"1"})},
         # What the outputs depend on: in operation, and at the start.
         "dependencies": ([], parameters) if model.state else (inputs, inputs),
-        "sources": sorted([interface, *(f"{name}.c" for name in texts)]),
+        "sources": sorted(["fmi.c", *(f"{name}.c" for name in texts)]),
         "texts": texts,
         "offsets": offsets,
         "states": model.size(*model.state),
@@ -210,13 +228,10 @@ def fmu_files(model: FmuModel, version: str) -> dict[str, str]:
         "modelDescription.xml": "description.xml.j2",
         "documentation/index.html": "page.html.j2",
         "sources/model.h": "model.h.j2",
+        **({"sources/buildDescription.xml": "build.xml.j2"} if version == "3.0" else {}),
     }
-    if version == "3.0":
-        files["sources/buildDescription.xml"] = "build.xml.j2"
     written = {path: environment.get_template(name).render(given) for path, name in files.items()}
-    for name in (interface, "calls.h", "unit.h"):
-        source = environment.loader.get_source(environment, name)  # type: ignore[union-attr]
-        written[f"sources/{name}"] = source[0]
+    written["sources/fmi.c"] = Path(__file__).with_name("fmu").joinpath("fmi.c").read_text("utf-8")
     for name, text in texts.items():
         signature = (
             f"int {model.identifier}_{name}"
@@ -284,15 +299,117 @@ def unit_name(unit: str) -> str:
     return unit.replace(" ", ".").replace("^", "") or "1"
 
 
-def base_units(unit: str) -> dict[str, Any]:
-    """Exponents of kg, m, s and rad in a unit like "kg.m/s"; ValueError for any other text."""
+def base_units(unit: str) -> dict[str, int]:
+    """Exponents of kg, m, s and rad in a unit like "kg.m/s"; empty for a unit of other ones."""
     exponents = dict[str, int]()
     above, _, below = unit.partition("/")
     for parts, sign in ((above, 1), (below, -1)):
         for part in filter(None, parts.split(".")):
             found = _FACTOR.fullmatch(part)
             if found is None:
-                raise ValueError(unit)
+                return {}
             for name, power in _BASE[found[1]].items():
                 exponents[name] = exponents.get(name, 0) + sign * power * int(found[2] or 1)
     return {name: power for name, power in exponents.items() if power}
+
+
+def write_fmu(
+    model: FmuModel, directory: str | PathLike[str], fmi: str = "3.0", binary: bool = True
+) -> Path:
+    """Write a functional mock-up unit (FMU) for co-simulation.
+
+    It always contains C sources, and a binary for this machine if a compiler is found.
+
+    Parameters
+    ----------
+    model : FmuModel
+        Model of the FMU.
+    directory : str or os.PathLike
+        Folder of the archive; created if it does not exist.
+    fmi : str
+        Version of FMI, "3.0" or "2.0".
+    binary : bool
+        Whether to compile it for this machine.
+
+    Returns
+    -------
+    pathlib.Path
+        The archive, `<name>.fmu`.
+
+    Raises
+    ------
+    UnknownNameError
+        If the version is not supported.
+    ConcurError
+        If the archive cannot be written.
+
+    Warns
+    -----
+    CompilerWarning
+        If the archive has no binary because the compilation failed.
+    """
+    if fmi not in FMI_VERSIONS:
+        raise UnknownNameError(
+            f"unit `{model.name}`, `fmi`",
+            expected=" or ".join(f'"{version}"' for version in FMI_VERSIONS),
+            came=repr(fmi),
+            cure='Omit it for 3.0, or pass "2.0" for tools that read 2.0 only.',
+        )
+    target = folder_named(directory, f"unit `{model.name}`")
+    texts = fmu_files(model, fmi)
+    digest = hashlib.sha256()
+    for name in sorted(texts):
+        digest.update(f"{name}\0{texts[name]}\0".encode())
+    token = f"{{{uuid.UUID(bytes=digest.digest()[:16])}}}"
+    contents = {name: text.replace(TOKEN, token).encode() for name, text in texts.items()}
+    with writing(target):  # before the compilation, which takes long
+        target.mkdir(parents=True, exist_ok=True)
+    if binary:
+        contents |= _binary(model, fmi, contents)
+    path = target / f"{model.identifier}.fmu"
+    with writing(target), zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(contents):
+            entry = zipfile.ZipInfo(name, _DATE)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.create_system = 3
+            entry.external_attr = (0o755 if name.startswith("binaries/") else 0o644) << 16
+            archive.writestr(entry, contents[name])
+    return path
+
+
+def _binary(model: FmuModel, version: str, contents: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The library for this machine, by its path in the archive; empty without a compiler."""
+    machine = _MACHINES.get(platform.machine().lower())
+    system, suffix = _SYSTEMS.get(sys.platform, (None, None))
+    folder: str | None = f"{machine}-{system}"
+    if version == "2.0":
+        folder = _OLD_NAMES.get(str(folder))
+    compiler, library = find_compiler(), f"{model.identifier}{suffix}"
+    if machine is None or system is None or folder is None:
+        reason = f"FMI {version} has no name for this machine, {platform.machine()} {sys.platform}"
+    elif compiler is None:
+        reason = "no C compiler was found"
+    else:
+        sources = {
+            Path(name).name: content
+            for name, content in contents.items()
+            if name.endswith((".c", ".h"))
+        }
+        level = "-O2" if sum(map(len, sources.values())) < _LONG else "-O1"
+        with tempfile.TemporaryDirectory() as scratch:
+            for name, content in sources.items():
+                Path(scratch, name).write_bytes(content)
+            units = sorted(name for name in sources if name.endswith(".c"))
+            try:
+                compiler.run([level, *FLAGS, *units, "-lm", "-o", library], Path(scratch))
+                return {f"binaries/{folder}/{library}": Path(scratch, library).read_bytes()}
+            except CompilationError as error:
+                reason = f"`{' '.join(compiler.command)}` failed: {error}"
+    warnings.warn(
+        CompilerWarning(
+            f"{model.identifier}.fmu holds sources only: {reason}. Use it with a tool that "
+            "compiles FMUs from their sources, or write it on a machine with gcc or clang."
+        ),
+        stacklevel=3,
+    )
+    return {}

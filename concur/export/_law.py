@@ -14,10 +14,9 @@ from concur.codegen import zero_unless_finite
 from concur.control import SPEED_LIMIT, CFolder, TickStatus, TrackingLaw
 from concur.errors import ConcurError, UnknownNameError
 from concur.export._c import export_c
-from concur.export._fmu import FmuModel, sentence
+from concur.export._fmu import FmuModel, sentence, write_fmu
 from concur.export._signals import exported_tick, law_signals, status_meaning
 from concur.export._templates import plain_text
-from concur.export._write_fmu import write_fmu
 from concur.files import folder_named
 from concur.outputs import Reference, ReferenceSample, reference_for
 

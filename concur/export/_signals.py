@@ -299,9 +299,7 @@ def _reference(law: TrackingLaw) -> Iterator[Signal]:
 
 def _results(law: TrackingLaw) -> Iterator[Signal]:
     """Controls, status, and the state of a law that has one."""
-    robot = law.model.system
-    efforts = dict(zip(robot.freedom_names, robot.effort_units, strict=True))
-    controls = tuple(Entry(name, efforts.get(name, "")) for name in law.model.control_names)
+    controls = tuple(map(Entry, law.model.control_names, law.model.control_units))
     yield Signal("u", "output", "forces and torques of the actuators", controls)
     meaning = f"distance of the law from singular, refused below {law.singular_margin:g}"
     yield Signal("pivot", "output", meaning, (Entry("pivot"),), scalar=True)

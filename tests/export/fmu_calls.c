@@ -1,7 +1,7 @@
 /* Calls an FMI 3.0 unit at random, in every mode, with right and wrong arguments. Compiled with
    sanitizers, which end it where memory is misused. */
 
-#include "fmi3.c"
+#include "fmi.c"
 
 static unsigned long long seed = 12345;
 
@@ -16,7 +16,7 @@ static void count(void *environment, status_t status, const char *category,
   ++*(long *)environment;
 }
 
-static status_t through_bytes(void *unit, void **state) {
+static status_t through_bytes(unit_t *unit, numbers_t **state) {
   status_t status = OK;
   byte_t *bytes;
   size_t size = 0;
@@ -34,9 +34,9 @@ int main(void) {
   long messages = 0, calls = 0, steps = 0;
   int round, call;
   for (round = 0; round < 200; ++round) {
-    void *unit = fmi3InstantiateCoSimulation("unit", MODEL_TOKEN, NULL, false, true, false,
+    unit_t *unit = fmi3InstantiateCoSimulation("unit", MODEL_TOKEN, NULL, false, true, false,
                                                     false, NULL, 0, &messages, count, NULL);
-    void *state = NULL;
+    numbers_t *state = NULL;
     double time = 0;
     if (!unit) return 1;
     for (call = 0; call < 200; ++call) {

@@ -37,9 +37,9 @@ def test_replay_finds_what_is_wrong(libraries, tmp_path):
         (tmp_path / path.name).write_bytes(path.read_bytes())
     text = (tmp_path / f"{NAME}.c").read_text()
     for found, other in [
-        ("output->u[i] = context->u[i];", "output->u[i] = context->u[i] * 1.00001;"),
+        ("[i] = context->results[i];", "[i] = context->results[i] * 1.00001;"),
         (f"return rejected(output, {NAME.upper()}_TOO_FAST)", "break"),
-        ("clear(output->u, 5);", ""),
+        ("clear((real_t *)output, OUTPUTS);", ""),
     ]:
         assert text.count(found) == 1
         (tmp_path / f"{NAME}.c").write_text(text.replace(found, other))

@@ -252,3 +252,8 @@ def test_units_notice_what_a_step_jumped_over(tmp_path, version: str) -> None:
         unit.fmu.terminate()
         unit.fmu.reset()
     unit.close()
+
+
+def test_motors_have_the_units_of_their_forces() -> None:
+    entries = law_signals(servo("mecanum"))["u"].entries
+    assert [entry.unit for entry in entries] == ["N m"] * 5

@@ -54,13 +54,13 @@ def spiral():
 
 
 def root():
-    """A root without a state, whose status shows whether it exists."""
+    """A root without a state, whose status shows whether it exists; of a unit that SI derives."""
     x = ca.SX.sym("x")
     return FmuModel(
         name="root",
         description="A root.",
         signals=[
-            Signal("x", "input", "number", start=(4.0,), scalar=True),
+            Signal("x", "input", "number", (Entry("", "V"),), (4.0,), scalar=True),
             Signal("y", "output", "its root", scalar=True),
             Signal("status", "output", "whether it does not exist", scalar=True, integer=True),
         ],
@@ -128,7 +128,7 @@ def test_binary_has_every_function_of_the_standard_and_shows_nothing_else(folder
     shown = called("nm", "-D", "--defined-only", library).splitlines()
     assert {line.split()[-1] for line in shown} == expected
     # With a prefix, where one is defined.
-    source = unpacked(folder / "root.fmu") / "sources" / f"fmi{version}.c"
+    source = unpacked(folder / "root.fmu") / "sources" / "fmi.c"
     defined = f"-DFMI{version}_FUNCTION_PREFIX=root_"
     called("gcc", "-std=c99", defined, "-c", source, "-o", tmp_path / "prefix.o")
     shown = called("nm", "-g", "--defined-only", tmp_path / "prefix.o").splitlines()
@@ -159,7 +159,7 @@ def test_sources_compile_without_warnings(folder, name, tmp_path):
 def test_random_calls_misuse_no_memory(model, tmp_path):
     sources = unpacked(write_fmu(model(), tmp_path, binary=False)) / "sources"
     code = [Path(__file__).with_name("fmu_calls.c")]
-    code += [path for path in sources.glob("*.c") if path.name != "fmi3.c"]
+    code += [path for path in sources.glob("*.c") if path.name != "fmi.c"]
     sanitized = ["-std=c99", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     called("gcc", *sanitized, f"-I{sources}", *code, "-lm", "-o", tmp_path / "calls")
     messages, calls, steps = map(int, called(tmp_path / "calls").split())
