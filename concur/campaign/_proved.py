@@ -10,6 +10,7 @@ import numpy as np
 
 from concur.campaign._campaign import Campaign
 from concur.campaign._sampled import CurveBound
+from concur.control import taken_velocities
 from concur.simulation import Run
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def true_velocity_error(run: Run) -> np.ndarray:
     """
     law = run.servo
     q, v = ca.SX.sym("q", run.q.shape[1]), ca.SX.sym("v", run.v.shape[1])
-    hidden = law.motion(q, v)[0] - law.motion(q, law.velocity(q, law.law_velocities(v)))[0]
+    hidden = law.motion(q, v)[0] - law.motion(q, law.velocity(q, taken_velocities(law, v)))[0]
     function = ca.Function("hidden", [q, v], [ca.densify(hidden)])
     return np.asarray(run.velocity_error + np.array(function(run.q.T, run.v.T)).T)
 

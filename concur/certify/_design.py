@@ -137,7 +137,7 @@ def _spec(
     for q in configurations:
         model.robot.check_configuration(q, "gains, `configurations`")
         margin = servo.margin(q)
-        if margin < servo.refused_below:
+        if margin < servo.margins.refused_below:
             raise singular_error(servo, q, margin)
     count = len(configurations)
     demand = []

@@ -233,7 +233,7 @@ def _torque(
 
 def _commands(graph: Graph) -> tuple[Any, Any]:
     size = graph.servo.size
-    return matrix(np.diag(graph.servo.scales[0])), matrix(np.zeros((size, size)))
+    return matrix(np.diag(graph.servo.margins.scales[0])), matrix(np.zeros((size, size)))
 
 
 def _beside(left: Any, right: Any) -> Any:

@@ -99,7 +99,7 @@ def singular_place(
     if servo.size == servo.ns:
 
         def determinant(x: np.ndarray) -> float:
-            scaled = servo.scales[0][:, None] * servo.decoupling(graph.configuration(x))
+            scaled = servo.margins.scales[0][:, None] * servo.decoupling(graph.configuration(x))
             return float(np.linalg.det(scaled))
 
         signs = np.sign([determinant(x) for x in places])

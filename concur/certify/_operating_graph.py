@@ -149,7 +149,7 @@ class Graph:
                 whole = ca.Function("whole", [q, w], _listed(whole(placed, w)), {"cse": True})
         self.matters = _matters(whole, samples, self._typical)
         self.coordinates = tuple(i for i in range(model.nq) if i in self.matters | kept)
-        turned = {start + k for start in servo.quaternions for k in range(4)}
+        turned = {start + k for start in model.quaternions for k in range(4)}
         if turned & set(self.coordinates):
             raise OutputError(
                 where,
@@ -252,7 +252,7 @@ class Graph:
 
     def _parts(self, q: Vector, w: Vector) -> list[Array]:
         servo, model = self.servo, self.servo.model
-        rows = constant(np.diag(servo.scales[0]))
+        rows = constant(np.diag(servo.margins.scales[0]))
         parts = [rows @ servo.decoupling(q), model.mass_matrix(q), model.input_matrix(q)]
         if not w.shape[0]:
             return [*parts, ca.SX(servo.size, 0), ca.SX(0, 1)]

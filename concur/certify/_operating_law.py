@@ -112,7 +112,7 @@ def law_document(
         "size": servo.size,
         "w": graph.speeds.tolist(),
         "neutral": graph.neutral.tolist(),
-        "scales": np.asarray(servo.scales[0], dtype=float).tolist(),
+        "scales": np.asarray(servo.margins.scales[0], dtype=float).tolist(),
         "mixing": graph.mixing.astype(int).tolist(),
         "programs": programs,
     }

@@ -32,7 +32,7 @@ def usual_margin(servo: Servo) -> float:
     if servo.damping_threshold is None:
         return servo.singular_margin
     # The bound compared with it is smaller than the margin by at most this factor.
-    least = max(servo.singular_margin, servo.damped_below)
+    least = max(servo.singular_margin, servo.margins.damped_below)
     return float(least * servo.size**0.25 * (1 + 1e-12))
 
 

@@ -23,7 +23,7 @@ def conditions_of(law: Any) -> tuple[str, ...]:
     if law.damping_threshold is None:
         found.append(f"no singular configuration: the margin stays above {law.singular_margin:g}")
     else:
-        least = max(law.singular_margin, law.damped_below)
+        least = max(law.singular_margin, law.margins.damped_below)
         found.append(f"no damping near singular configurations: the margin stays above {least:g}")
     limits, kept = law.torque_limits, law.constraints is not None
     found += [LIMITS] if kept or (limits is not None and np.isfinite(limits).any()) else []

@@ -97,7 +97,7 @@ def evaluated(
             except TypeError:
                 raise _not_a_name(method.where(args), static) from None
             if graph is None:
-                if first and not args[0].bound:
+                if first and not args[0]._bound:
                     return function(args[0], *map(constant, arrays), *args[last:])  # type: ignore[call-arg]
                 graph = method.graph(args, static)
             if not all(map(_NUMBERS, map(type, arrays))) and any(
@@ -204,7 +204,7 @@ class _Method:
             tuple(own if n < 0 else n for n, own in zip(shape, graph.size_out(i), strict=False))
             for i, shape in enumerate(map(resolved, self._shapes_out))
         ]
-        attitudes = args[0].attitudes if self.first else NONE
+        attitudes = args[0]._attitudes if self.first else NONE
         attitudes = {name: attitudes[name] for name in names if name in attitudes}
         bound = LARGEST if self.first and "q" in names else np.inf
         return Graph(graph, shapes, where, attitudes, bound)

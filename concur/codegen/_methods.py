@@ -15,10 +15,10 @@ from concur.errors import ShapeError, UnknownNameError
 class EvaluatedMethods:
     """Base of classes with `evaluated` methods: keeps their evaluators out of pickles."""
 
-    COMPILED: ClassVar[tuple[str, ...]] = ()
+    _COMPILED: ClassVar[tuple[str, ...]] = ()
     """Methods that `compile_functions` compiles by default."""
 
-    bound: bool = True
+    _bound: ClassVar[bool] = True
     """Whether the object contains numbers only. The methods of one with expressions in place of
     numbers take and return expressions, and keep no graphs, which could not contain them."""
 
@@ -34,7 +34,8 @@ class EvaluatedMethods:
         Numeric calls normalise them inside the graph if they are within 1e-3 of unit norm, and
         reject others. Symbolic calls do not: there quaternions must have unit norm.
         """
-        return dict.fromkeys(("q", "q0", "q1"), self.quaternions) if self.quaternions else NONE
+        starts = getattr(self, "quaternions", NONE)
+        return dict.fromkeys(("q", "q0", "q1"), starts) if starts else NONE
 
     def compile_functions(self, *functions: str | tuple[Any, ...]) -> bool:
         """Compile methods of this object to machine code.
@@ -46,7 +47,7 @@ class EvaluatedMethods:
         ----------
         *functions : str or tuple
             Names of methods that take arrays; for a method that also takes a name, a tuple such as
-            ``("jacobian", "tool")``. Default: those in `COMPILED`, and those already called with
+            ``("jacobian", "tool")``. Default: those in `_COMPILED`, and those already called with
             numbers.
 
         Returns
@@ -59,7 +60,7 @@ class EvaluatedMethods:
         UnknownNameError
             If a method does not exist.
         """
-        asked = functions or self.COMPILED
+        asked = functions or self._COMPILED
         calls = [entry if isinstance(entry, tuple) else (entry,) for entry in asked]
         evaluators = {
             call: self._evaluator(call[0], "compile_functions", *call[1:]) for call in calls

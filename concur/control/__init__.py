@@ -2,6 +2,8 @@
 
 from concur.control import laws
 from concur.control._constraints import Constraints
+from concur.control._core import given_options as given_options
+from concur.control._core import taken_velocities as taken_velocities
 from concur.control._design import Gains, design_gains
 from concur.control._error_dynamics import ErrorDynamics
 from concur.control._feasibility import Feasibility, Reach
@@ -24,7 +26,7 @@ from concur.control._loop import (
     loop_response,
 )
 from concur.control._loop import loop_of as loop_of
-from concur.control._margins import decoupling_margins
+from concur.control._margins import Margins, decoupling_margins
 from concur.control._mismatch import MomentumMismatch
 from concur.control._mismatch import mismatch as mismatch
 from concur.control._own_law import Law, tracking_law
@@ -63,6 +65,7 @@ __all__ = [
     "Law",
     "LoopMargins",
     "LoopResponse",
+    "Margins",
     "MomentumMismatch",
     "PassiveServo",
     "Reach",

@@ -109,7 +109,7 @@ def invertibility(servo: LawCore, path: Feasibility | None, q0: ArrayLike | None
     if q0 is not None and margins["at the start"] < servo.singular_margin:
         why += f": {lost_direction(servo, np.asarray(q0, dtype=float))}"
     holds = least > servo.singular_margin
-    if not holds and not servo.refused_below:
+    if not holds and not servo.margins.refused_below:
         # The acceleration residual of damping is the user's choice; the run reports it.
         damped = f"solved with damping below {servo.damping_threshold or 0.0:g}"
         why += f"; {damped if servo.linearizes else 'the law does not invert it'}"

@@ -30,6 +30,7 @@ from concur.codegen import (
 from concur.control._error_dynamics import ErrorDynamics
 from concur.control._margins import (
     SINGULAR,
+    Margins,
     decoupling_margins,
     mobility_scales,
     natural_units,
@@ -105,7 +106,7 @@ _STATE = Expected(
 class LawCore(EvaluatedMethods, ABC):
     """A law without its methods for users; `TrackingLaw` lists its parameters."""
 
-    COMPILED = ("law", "output", "errors", "decoupling")
+    _COMPILED = ("law", "output", "errors", "decoupling")
 
     model: Annotated[ReducedModel, INTERNAL]
     outputs: Annotated[Sequence[Output], INTERNAL]
@@ -180,7 +181,7 @@ class LawCore(EvaluatedMethods, ABC):
         dict of str to Array
             The results.
         """
-        preset = {"momentum": ca.DM(self.model.momentum)} if self.takes_momentum else {}
+        preset = {"momentum": ca.DM(self.model.momentum)} if "momentum" in self.inputs else {}
         taken = {name: value for name, value in given.items() if name in self.inputs}
         found: dict[str, Any] = self.graph().call(preset | taken)
         return found
@@ -209,10 +210,9 @@ class LawCore(EvaluatedMethods, ABC):
     @property
     def attitudes(self) -> Mapping[str, Mapping[Any, str]]:
         """Where quaternions start in q and in a reference pose, and what they belong to."""
-        return {**super().attitudes, "pose": pose_quaternions(self.outputs)}
+        return {"q": self.model.quaternions, "pose": pose_quaternions(self.outputs)}
 
-    @property
-    def state_entries(self) -> tuple[tuple[str, str], ...]:
+    def _state_entries(self) -> tuple[tuple[str, str], ...]:
         """Name and unit of each entry of the state z."""
         if self.integral is None:
             return ()
@@ -231,37 +231,18 @@ class LawCore(EvaluatedMethods, ABC):
         of the integral: what commands the acceleration that the stiffness commands at an error of
         100 times the robot's size, or 100 rad.
         """
-        period, state = self._usual_bounds()
+        period, state, _ = self._usual_bounds()
         if self.longest_period is not None:
             period = float(self.longest_period)
         if self.largest_state is not None and self.nz:
             state = np.broadcast_to(np.array(self.largest_state, float), (self.nz,))
-        return StateBounds(period, state)
+        return StateBounds(period, state, self._state_entries())
 
     @property
     def limit_names(self) -> tuple[str, ...]:
         """Names of the limits that the law keeps, in the order of its result `active`."""
         names = () if self.torque_limits is None else self.model.control_names
         return tuple(f"torque of {name}" for name in names)
-
-    def at_torque_limits(self, u: Array) -> Array:
-        """1 for each control at its limit, else 0, shape (nu,); shape (0,) for a law without."""
-        if self.torque_limits is None:
-            return u[:0, :]
-        low, high = (ca.DM(limits) for limits in np.asarray(self.torque_limits).T)
-        return ca.fmax(u <= low, u >= high)
-
-    @property
-    def approach(self) -> float:
-        """Rate of the approach to limits, 1/s; that of `constraints` if it is given."""
-        if self.constraints is not None and self.constraints.approach is not None:
-            return float(self.constraints.approach)
-        return 4.0 * float(np.abs(np.linalg.eigvals(self.error_dynamics.matrix)).max())
-
-    @property
-    def damping_rate(self) -> float:
-        """Rate at which motion along lost directions of outputs comes to rest, 1/s."""
-        return 2.0 * self.approach
 
     def _usual_bounds(self) -> StateBounds:
         """Bounds that follow from the gains."""
@@ -280,76 +261,24 @@ class LawCore(EvaluatedMethods, ABC):
         return np.array([reach if unit == "m" else 1.0 for unit in names])
 
     @property
-    def velocity_names(self) -> tuple[str, ...]:
-        """Name of each velocity that the law takes."""
-        names = self.model.system.freedom_names
-        return names if self.use_measured_velocity else self.model.shape_names
-
-    @property
     def linearizes(self) -> bool:
         """Whether the errors of the outputs follow `error_dynamics`."""
         return True
 
-    @property
-    def options(self) -> tuple[str, ...]:
-        """Arguments of the law that change its error dynamics or internal motion, if given."""
-        names = ("integral", "torque_limits", "constraints", "damping_threshold", "redundancy")
-        given = [name for name in names if getattr(self, name) is not None]
-        return (*given, *["use_measured_velocity"] * self.use_measured_velocity)
-
-    @property
-    def refused_below(self) -> float:
-        """Margin below which the law gives no torque; 0 with damping."""
-        return self.singular_margin if self.damping_threshold is None else 0.0
-
     @cached_property
-    def scales(self) -> tuple[np.ndarray, np.ndarray]:
-        """Factors that take the units from the decoupling matrix: of rows, of columns.
-
-        Rows: square root of the mass that can move, for angular rows times the robot's size; of a
-        system without bodies, that of the median inertia along each output coordinate.
-        Columns: square root of the reduced mass matrix's diagonal at the neutral configuration.
-        """
-        system = self.model.system
-        metric = np.diag(self.model.mass_matrix(system.neutral()))
+    def margins(self) -> Margins:
+        """Scales of the decoupling matrix, and where it is damped or refused."""
+        model, threshold = self.model, self.damping_threshold
+        system = model.system
+        columns = np.sqrt(np.diag(model.mass_matrix(system.neutral())))
         if isinstance(system, Mechanism):
-            return row_scales(system, self.outputs), np.sqrt(metric)
-        return mobility_scales(self.model, self.decoupling), np.sqrt(metric)
-
-    @cached_property
-    def usual(self) -> np.ndarray | None:
-        """Factors of the decoupling matrix's rows for damping, shape (size,); None without it.
-
-        With them the margin is 1 in a usual configuration, and light hands count as heavy bases.
-        """
-        if self.damping_threshold is None:
-            return None
-        return usual_scales(self.model, self.decoupling)
-
-    @property
-    def damped_below(self) -> float:
-        """Decoupling margin above which the law is not damped; 0 without damping."""
-        if self.usual is None or self.damping_threshold is None:
-            return 0.0
-        return self.damping_threshold * float(np.max(self.scales[0] / self.usual))
-
-    def law_velocities(self, v: Vector) -> Array:
-        """Pick from all velocities of the robot those that the law takes.
-
-        Parameters
-        ----------
-        v : numpy.ndarray or casadi.SX
-            Velocities of the robot, shape (nv,) or (k, nv).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            v itself when they are measured, else the shape velocities.
-        """
-        if self.use_measured_velocity:
-            return v
-        shape = list(self.model.shape)
-        return v[..., shape] if isinstance(v, np.ndarray) else part(v, shape)
+            rows = row_scales(system, self.outputs)
+        else:
+            rows = mobility_scales(model, self.decoupling)
+        if threshold is None:
+            return Margins((rows, columns), None, 0.0, self.singular_margin)
+        usual = usual_scales(model, self.decoupling)
+        return Margins((rows, columns), usual, threshold * float(np.max(rows / usual)), 0.0)
 
     @evaluated("(nq)->(pose_size)")
     def output(self, q: Vector) -> Vector:
@@ -546,11 +475,6 @@ class LawCore(EvaluatedMethods, ABC):
         return found["u"], found["pivot"], found["missed"], found["scale"], found["zdot"]
 
     @property
-    def takes_momentum(self) -> bool:
-        """Whether a tick takes the momentum: the model has one, which the law does not measure."""
-        return self.model.takes_momentum and not self.use_measured_velocity
-
-    @property
     def sampled(self) -> dict[str, int]:
         """Lengths of the inputs that are known ahead of a run: the flat reference."""
         twist = self.twist_size
@@ -559,12 +483,14 @@ class LawCore(EvaluatedMethods, ABC):
     @property
     def inputs(self) -> dict[str, int]:
         """Length of each input of the law's graph, in order."""
-        momentum = {"momentum": 6} if self.takes_momentum else {}
+        # A tick takes the momentum of a model that has one, unless the law measures it.
+        taken = self.model.takes_momentum and not self.use_measured_velocity
+        momentum = {"momentum": 6} if taken else {}
         state = {"z": self.nz} if self.nz else {}
         return {"q": self.nq, "s": self.nw} | self.sampled | momentum | state
 
     @property
-    def symbols(self) -> Any:
+    def _symbols(self) -> Any:
         """Type of the symbols over which the law can be written: with torque limits, CasADi MX."""
         return ca.SX if self.torque_limits is None else ca.MX
 
@@ -595,7 +521,7 @@ class LawCore(EvaluatedMethods, ABC):
         rows, metric = (
             np.asarray(part)[None] for part in (self.decoupling(q), model.mass_matrix(q))
         )
-        return float(decoupling_margins(self.scales[0], rows, metric, regular)[0])
+        return float(decoupling_margins(self.margins.scales[0], rows, metric, regular)[0])
 
     def flat(self, sample: ReferenceSample | None) -> tuple[Array, Array, Array]:
         """Check a sample against the outputs and flatten it.
@@ -646,6 +572,49 @@ class LawCore(EvaluatedMethods, ABC):
             if values.shape[0] != size:
                 raise shape_error(f"{where}, `{name}`", (size,), values.shape)
         return pose, sample.twist, sample.acceleration
+
+
+def given_options(law: LawCore) -> tuple[str, ...]:
+    """Arguments of a law that change its error dynamics or internal motion, if given."""
+    names = ("integral", "torque_limits", "constraints", "damping_threshold", "redundancy")
+    given = [name for name in names if getattr(law, name) is not None]
+    return (*given, *["use_measured_velocity"] * law.use_measured_velocity)
+
+
+def at_torque_limits(law: LawCore, u: Array) -> Array:
+    """1 for each control at its limit, else 0, shape (nu,); shape (0,) for a law without."""
+    if law.torque_limits is None:
+        return u[:0, :]
+    low, high = (ca.DM(limits) for limits in np.asarray(law.torque_limits).T)
+    return ca.fmax(u <= low, u >= high)
+
+
+def approach(law: LawCore) -> float:
+    """Rate of the approach to limits, 1/s; that of the law's constraints if it is given."""
+    if law.constraints is not None and law.constraints.approach is not None:
+        return float(law.constraints.approach)
+    return 4.0 * float(np.abs(np.linalg.eigvals(law.error_dynamics.matrix)).max())
+
+
+def taken_velocities(law: LawCore, v: Vector) -> Array:
+    """Pick from all velocities of the robot those that a law takes.
+
+    Parameters
+    ----------
+    law : TrackingLaw
+        The law.
+    v : numpy.ndarray or casadi.SX
+        Velocities of the robot, shape (nv,) or (k, nv).
+
+    Returns
+    -------
+    numpy.ndarray or casadi.SX
+        v itself when they are measured, else the shape velocities.
+    """
+    if law.use_measured_velocity:
+        return v
+    shape = list(law.model.shape)
+    return v[..., shape] if isinstance(v, np.ndarray) else part(v, shape)
 
 
 def require_outputs(law: LawCore, where: str) -> None:

@@ -200,7 +200,7 @@ class ExactSpeeds:
         """Least squares without the directions that the law counts as singular."""
         servo = self._servo
         factor = np.linalg.cholesky(servo.model.mass_matrix(q))
-        rows = servo.scales[0]
+        rows = servo.margins.scales[0]
         scaled = np.linalg.solve(factor, (rows[:, None] * servo.decoupling(q)).T).T
         left, values, right = np.linalg.svd(scaled, full_matrices=False)
         good = values >= servo.singular_margin

@@ -9,7 +9,7 @@ from typing import Any, cast
 import casadi as ca
 import numpy as np
 
-from concur.control._core import LawCore
+from concur.control._core import LawCore, taken_velocities
 from concur.control._feasibility import Feasibility
 from concur.control._limited import law_function
 from concur.outputs.references import Reference
@@ -244,10 +244,10 @@ def _motion(servo: LawCore, path: Feasibility, reference: Reference, torques: bo
     v = np.array([model.velocity(q, s) for q, s in pairs])
     u = np.zeros((len(pairs), servo.nu))
     if torques:
-        rows = (path.configurations, servo.law_velocities(v), *reference.sample(path.times))
+        rows = (path.configurations, taken_velocities(servo, v), *reference.sample(path.times))
         names = ("q", "s", "pose", "twist", "acceleration")
         given = dict(zip(names, (ca.DM(row.T) for row in rows), strict=True))
-        if servo.takes_momentum:
+        if "momentum" in servo.inputs:
             given["momentum"] = ca.DM(model.momentum)
         u = np.array(law_function(servo, limited=False).call(given)["u"]).T
     return np.hstack([path.configurations, v, u])

@@ -22,7 +22,7 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Array, Vector, constant
-from concur.control._core import OUTPUTS, LawCore
+from concur.control._core import OUTPUTS, LawCore, approach
 from concur.control._sharing import minus_inverse, share
 from concur.control._tracking import command
 from concur.outputs import output_motion
@@ -99,13 +99,13 @@ def shape_command(
     decoupling = jacobian @ model.lift(q)[0]
     if servo.redundancy is None and threshold is None:
         # The lift's poles turn this sign too.
-        solution, least, side = solve_scaled(decoupling, residual, *servo.scales)
+        solution, least, side = solve_scaled(decoupling, residual, *servo.margins.scales)
         decoupling, residual = seen.unturned(decoupling), seen.unturned(residual)
         missed, usual = ca.SX(servo.size, 1), least
-        if servo.usual is not None:
+        if servo.margins.usual is not None:
             # A damped law may pass singular configurations of its outputs.
             usual, side = (
-                solve_scaled(decoupling, missed, servo.usual, servo.scales[1])[1],
+                solve_scaled(decoupling, missed, servo.margins.usual, servo.margins.scales[1])[1],
                 model.side(q),
             )
         return ShapeCommand(decoupling, residual, solution, least, usual, missed, side, error)
@@ -117,8 +117,9 @@ def shape_command(
     pull, s = ca.SX(servo.ns, 1), v[list(model.shape), :]
     if servo.redundancy is not None:
         metric, pull = servo.redundancy.aim(model, q, v)
-    rows = servo.scales[0] if threshold is None or servo.usual is None else servo.usual
-    share = None if servo.usual is None else ca.diag(constant(servo.usual / rows))
+    (plain, _), in_use = servo.margins.scales, servo.margins.usual
+    rows = plain if threshold is None or in_use is None else in_use
+    share = None if in_use is None else ca.diag(constant(in_use / rows))
     rows = constant(rows)
     scaled = ca.diag(rows) @ decoupling
     own, pushed = _mobility(servo, q, mass, scaled)
@@ -141,7 +142,7 @@ def shape_command(
         unit = ca.trace(square) / ca.trace(own)
         damping = 4 * gate * threshold**2 * unit * (inner @ inner)
         # There the motion comes to rest, beside the rule's pull.
-        resting = -servo.damping_rate * s
+        resting = -2.0 * approach(servo) * s
         if servo.redundancy is None:
             pull = resting
         else:
@@ -197,7 +198,7 @@ def integral_rate(servo: LawCore, error: Array, missed: Array) -> Array:
     if servo.torque_limits is None and servo.damping_threshold is None:
         return error
     ends = np.cumsum([0, *(output.dim for output in servo.outputs)]).tolist()
-    weighted = ca.vertsplit(ca.DM(servo.scales[0] ** 2) * missed, ends)
+    weighted = ca.vertsplit(ca.DM(servo.margins.scales[0] ** 2) * missed, ends)
     parts = [
         ca.if_else(ca.dot(lost, away) > 0.0, 0.0, away)
         for lost, away in zip(weighted, ca.vertsplit(error, ends), strict=True)
@@ -242,7 +243,7 @@ def side(servo: LawCore, q: Vector) -> Array:
     if not servo.size or not servo.linearizes:
         return own
     if servo.redundancy is None and servo.damping_threshold is None:
-        own = solve_scaled(servo.decoupling(q), ca.SX(servo.size, 1), *servo.scales)[2]
+        own = solve_scaled(servo.decoupling(q), ca.SX(servo.size, 1), *servo.margins.scales)[2]
     return own * controls(servo.model, q, ca.SX(servo.ns, 1))[2]
 
 
@@ -373,7 +374,7 @@ def decoupling_margin(servo: LawCore, q: ca.SX) -> Array:
         regularity = ca.fmin(regularity, _leverage(servo.model, q))
     if not servo.size:
         return regularity
-    scaled = ca.diag(constant(servo.scales[0])) @ servo.decoupling(q)
+    scaled = ca.diag(constant(servo.margins.scales[0])) @ servo.decoupling(q)
     own, _ = _mobility(servo, q, servo.model.mass_matrix(q), scaled)
     margin = ca.sqrt(least_eigenvalue(own))
     margin = ca.if_else(regularity == 1, margin, ca.fmin(margin, regularity))

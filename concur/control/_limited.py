@@ -156,7 +156,7 @@ def _kept(servo: LawCore) -> ca.Function:
     missed = x["residual"] - ca.if_else(solved > 0.0, made, 0.0)
     sound = ca.sumsqr(change) + ca.sumsqr(u) <= LARGEST**2
     u = ca.if_else(solved > 0.0, u, _within(u, x["least"], x["most"]))
-    weighed = ca.DM(servo.scales[0] ** 2) * x["residual"]
+    weighed = ca.DM(servo.margins.scales[0] ** 2) * x["residual"]
     share = ca.dot(weighed, x["residual"] - missed)
     share /= ca.fmax(ca.dot(weighed, x["residual"]), TINY)
     active = [ca.fabs(force[: servo.nu]) > 0.0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +19,41 @@ SAMPLES = 16
 """Random configurations at which inertias along outputs are measured."""
 
 
+@dataclass(frozen=True, eq=False)
+class Margins:
+    """Scales of the decoupling matrix of a law, and margins at which the law is damped or refused.
+
+    Parameters
+    ----------
+    scales : tuple of numpy.ndarray
+        Factors that take the units from the decoupling matrix: of rows, of columns. Rows: square
+        root of the mass that can move, for angular rows times the robot's size; of a system
+        without bodies, that of the median inertia along each output coordinate. Columns: square
+        root of the reduced mass matrix's diagonal at the neutral configuration.
+    usual : numpy.ndarray or None
+        Factors of the rows for damping, shape (size,); None without it. With them the margin is 1
+        in a usual configuration, and light hands count as heavy bases.
+    damped_below : float
+        Decoupling margin above which the law is not damped; 0 without damping.
+    refused_below : float
+        Margin below which the law gives no torque; 0 with damping.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> model = cc.reduce(cc.robots.rover_arm())
+    >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    >>> servo = cc.Servo(model, [base], stiffness=4, damping=4)
+    >>> servo.margins.refused_below
+    0.001
+    """
+
+    scales: tuple[np.ndarray, np.ndarray]
+    usual: np.ndarray | None
+    damped_below: float
+    refused_below: float
+
+
 def decoupling_margins(
     scales: np.ndarray, decoupling: np.ndarray, mass_matrix: np.ndarray, regularity: np.ndarray
 ) -> np.ndarray:
@@ -26,7 +62,7 @@ def decoupling_margins(
     Parameters
     ----------
     scales : numpy.ndarray
-        Factors of the rows, shape (size,): the first of `Servo.scales`.
+        Factors of the rows, shape (size,): the first of `Margins.scales`.
     decoupling : numpy.ndarray
         J H, shape (k, size, ns).
     mass_matrix : numpy.ndarray

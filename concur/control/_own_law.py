@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import casadi as ca
 import numpy as np
 
 from concur.codegen import LARGEST, Array, shape_error
+from concur.control._core import at_torque_limits
 from concur.control._law import law_graph
+from concur.control._margins import Margins
 from concur.control._reading import check_bounds
 from concur.control._state_bounds import USUAL_PERIOD, StateBounds
 from concur.control._tracking_law import TrackingLaw
@@ -104,8 +107,7 @@ class OwnLaw(TrackingLaw):
     def sampled(self) -> dict[str, int]:
         return super().sampled | {"t": 1} if "t" in self.own.name_in() else super().sampled
 
-    @property
-    def state_entries(self) -> tuple[tuple[str, str], ...]:
+    def _state_entries(self) -> tuple[tuple[str, str], ...]:
         return tuple((f"z[{k}]", "") for k in range(self.nz))
 
     def _usual_bounds(self) -> StateBounds:
@@ -113,34 +115,30 @@ class OwnLaw(TrackingLaw):
         return StateBounds(USUAL_PERIOD, np.full(self.nz, LARGEST))
 
     @property
-    def takes_momentum(self) -> bool:
-        return False
-
-    @property
     def linearizes(self) -> bool:
         return False
 
-    @property
-    def refused_below(self) -> float:
-        return 0.0 if self.size else super().refused_below
+    @cached_property
+    def margins(self) -> Margins:
+        return replace(super().margins, refused_below=0.0) if self.size else super().margins
 
     @property
-    def symbols(self) -> Any:
+    def _symbols(self) -> Any:
         return ca.SX if self.own.is_a("SXFunction") else ca.MX
 
-    def lyapunov_function(self, q: Array, s: Array, pose: Array, twist: Array) -> Array:
+    def _lyapunov(self, q: Array, s: Array, pose: Array, twist: Array) -> Array:
         return ca.SX(np.nan)
 
     def flat(self, sample: ReferenceSample | None) -> tuple[Array, Array, Array]:
         return super().flat(NOTHING if sample is None else sample)
 
     def _build(self) -> ca.Function:
-        inputs = {name: self.symbols.sym(name, size) for name, size in self.inputs.items()}
+        inputs = {name: self._symbols.sym(name, size) for name, size in self.inputs.items()}
         given = inputs | {"v": inputs["s"]}
         found = self.own.call({name: given[name] for name in self.own.name_in()})
         usual = {"pivot": found.get("margin_bound", 1), "missed": np.zeros((self.size, 1))}
-        usual |= {"scale": 1, "side": 1, "zdot": self.symbols(0, 1)}
-        usual |= {"active": self.at_torque_limits(found["u"])}
+        usual |= {"scale": 1, "side": 1, "zdot": self._symbols(0, 1)}
+        usual |= {"active": at_torque_limits(self, found["u"])}
         return law_graph(inputs, usual | found)
 
 

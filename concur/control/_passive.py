@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 
 from concur.codegen import Array, Scalar, Vector, as_floats, constant, evaluated
+from concur.control._core import at_torque_limits
 from concur.control._law import all_velocities, controls, law_graph, least_root, solve_scaled
 from concur.control._margins import natural_units
 from concur.control._reading import matching_outputs, positive, read_each, read_gain
@@ -163,7 +164,7 @@ class PassiveServo(TrackingLaw):
             self._check_payload(f"{where}, `payload`")
         self._check_common(where, 0 if self.payload is None else PARAMETERS)
         # The unit in which stiffness counts as an acceleration: the mass that can move.
-        object.__setattr__(self, "inertia", np.diag(self.scales[0] ** 2))
+        object.__setattr__(self, "inertia", np.diag(self.margins.scales[0] ** 2))
         self._check_decoupling()
 
     def _check_payload(self, where: str) -> None:
@@ -213,8 +214,7 @@ class PassiveServo(TrackingLaw):
     def linearizes(self) -> bool:
         return False
 
-    @property
-    def state_entries(self) -> tuple[tuple[str, str], ...]:
+    def _state_entries(self) -> tuple[tuple[str, str], ...]:
         return () if self.payload is None else LOAD
 
     def _usual_bounds(self) -> StateBounds:
@@ -224,7 +224,7 @@ class PassiveServo(TrackingLaw):
         return StateBounds(period, FARTHEST * _load_units(as_tree(self.model.system, "payload")))
 
     @property
-    def symbols(self) -> Any:
+    def _symbols(self) -> Any:
         return ca.SX
 
     def _build(self) -> ca.Function:
@@ -244,7 +244,7 @@ class PassiveServo(TrackingLaw):
             u, learnt = kept, ca.if_else(ca.sumsqr(u - kept) > 0.0, 0.0, learnt)
         results = {"u": u, "pivot": ca.fmin(found.pivot, leverage), "side": found.side * side}
         results |= {"missed": ca.SX(self.size, 1), "scale": 1, "zdot": learnt}
-        results["active"] = self.at_torque_limits(u)
+        results["active"] = at_torque_limits(self, u)
         return law_graph(inputs, results)
 
     def _adapted(self, q: Vector, v: Vector, found: _Following, z: Array) -> tuple[Array, Array]:
@@ -340,9 +340,9 @@ class PassiveServo(TrackingLaw):
             return w, seen.turned(turned - following_rate(system, self.outputs, q, v, w)) - drift
 
         if self.size == self.ns:
-            away, pivot, side = solve_scaled(rows, seen.turned(wrong), *self.scales)
+            away, pivot, side = solve_scaled(rows, seen.turned(wrong), *self.margins.scales)
             w, residual = reached(away)
-            rate = solve_scaled(rows, residual, *self.scales)[0]
+            rate = solve_scaled(rows, residual, *self.margins.scales)[0]
         else:
             # Of all s_r that make V_r the one with the least kinetic energy.
             decoupling, s = seen.unturned(rows), v[list(model.shape), :]
@@ -362,7 +362,7 @@ class PassiveServo(TrackingLaw):
             rate = free + spread @ pushed
             kept = decoupling.T @ solve_positive_definite(square, wrong)
             forces -= self.internal_damping * (mass @ away - kept)
-            scales = constant(self.scales[0])
+            scales = constant(self.margins.scales[0])
             pivot, side = least_root(ca.diag(scales) @ square @ ca.diag(scales)), model.side(q)
         return _Following(away, x, w, rate, forces, ca.fmin(pivot, model.regularity(q)), side)
 

@@ -37,7 +37,7 @@ def answer_scale(servo: LawCore) -> np.ndarray:
     configuration, as is the acceleration of the outputs that the gains ask for at an error of the
     robot's size (a radian), with its weight. The ratio does not depend on units.
     """
-    system, rows = servo.model.system, servo.scales[0]
+    system, rows = servo.model.system, servo.margins.scales[0]
     q = system.neutral()
     mass = np.asarray(system.mass_matrix(q))
     gains = np.linalg.solve(servo.inertia, servo.stiffness) * rows[:, None]
@@ -124,10 +124,10 @@ def refusal(servo: LawCore, q: np.ndarray, u: np.ndarray, pivot: float) -> Concu
     within limits were found.
     """
     margin = servo.margin(q)
-    if servo.linearizes and margin >= servo.refused_below and lacks_leverage(servo, q):
+    if servo.linearizes and margin >= servo.margins.refused_below and lacks_leverage(servo, q):
         return _unactuated(servo, q)
     limited = servo.torque_limits is not None and pivot == 0.0
-    if margin >= servo.refused_below and (limited or not np.abs(u).sum() <= LARGEST):
+    if margin >= servo.margins.refused_below and (limited or not np.abs(u).sum() <= LARGEST):
         return NonFiniteError(
             f"servo of `{servo.name}`",
             expected="torques that are finite and below 1e18",
@@ -149,7 +149,7 @@ def refusal(servo: LawCore, q: np.ndarray, u: np.ndarray, pivot: float) -> Concu
 def vouched(servo: LawCore, q: np.ndarray, u: np.ndarray, pivot: float) -> np.ndarray:
     """Controls u that the law gave at q, or an error with the reason why they must not be used."""
     margin = servo.margin(q)
-    if margin < servo.refused_below:
+    if margin < servo.margins.refused_below:
         raise singular_error(servo, q, margin)
     # With limits or damping the pivot is about wheels, actuation and a failed program;
     # otherwise it is a lower bound of the margin too, which is checked itself.
@@ -231,7 +231,7 @@ def lost_direction(servo: LawCore, q: np.ndarray) -> str:
         return "the law follows no output"
     if lacks_leverage(servo, q):
         return _unpushed(servo, q)
-    scaled = servo.scales[0][:, None] * servo.decoupling(q)
+    scaled = servo.margins.scales[0][:, None] * servo.decoupling(q)
     direction = np.linalg.svd(scaled)[0][:, -1]
     joints = _alignment(servo, q, scaled)
     clauses, start = [], 0

@@ -213,7 +213,7 @@ def start(
             lost = f"{', '.join(names)} do not push along {direction}"
         clauses.append(f"margin {found.margin:.2g}, {lost}")
     why = "; ".join(clauses) or f"all outputs are reached, margin {found.margin:.3g}"
-    solved = all(reached.values()) and found.margin >= self.refused_below
+    solved = all(reached.values()) and found.margin >= self.margins.refused_below
     return Start(q, s, error, residual, left, reached, found.margin, solved, why)
 
 

@@ -33,6 +33,8 @@ class StateBounds(NamedTuple):
         Longest time from a tick to the next, s.
     state : numpy.ndarray
         Largest magnitude of each entry of the state z, shape (nz,), in its unit.
+    entries : tuple of tuple of str
+        Name and unit of each entry.
 
     Examples
     --------
@@ -46,6 +48,7 @@ class StateBounds(NamedTuple):
 
     period: float
     state: np.ndarray
+    entries: tuple[tuple[str, str], ...] = ()
 
     def check_period(self, where: str, period: float) -> None:
         """Reject a control period with which no tick of a law with a state gives a torque.

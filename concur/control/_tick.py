@@ -141,7 +141,7 @@ class BufferedLaw(OneThread):
             else made.functions[0]
         )
         shapes = [function.size_out(i) for i in range(function.n_out())]
-        can_fail = servo.symbols is ca.MX and made is None
+        can_fail = servo._symbols is ca.MX and made is None
         evaluator = Evaluator(function, shapes, where, can_fail=can_fail, kept=True)
         if made is None:
             seconds = time.perf_counter() - start
@@ -161,7 +161,7 @@ class BufferedLaw(OneThread):
         self._kept = parts.pop("before")
         parts["state"] = self._kept[KEPT:]
         parts["period"][:] = np.nan
-        if servo.takes_momentum:
+        if "momentum" in servo.inputs:
             parts["momentum"][:] = servo.model.momentum
         self.buffers = TickBuffers(**parts)
         self._u = self.buffers.u
@@ -271,7 +271,7 @@ class BufferedLaw(OneThread):
             if status is TickStatus.BAD_INPUT and np.abs(values).max(initial=0.0) > LARGEST:
                 raise oversized_error(f"{where}, argument `{name}`", values)
         for name in ("q", "pose"):
-            starts = servo.attitudes.get(name, {})
+            starts = servo._attitudes.get(name, {})
             error = attitude_error(f"{where}, argument `{name}`", name, given[name], starts)
             if error is not None:
                 raise error

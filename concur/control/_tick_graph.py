@@ -130,7 +130,7 @@ def attitudes(law: LawCore) -> ca.Function:
     near one, else 0; 0 for NaN.
     """
     q, pose = ca.SX.sym("q", law.nq), ca.SX.sym("pose", law.pose_size)
-    places = law.attitudes
+    places = law._attitudes
     unit_q, q_valid = normalised(q, places.get("q", {}))
     unit_pose, pose_valid = normalised(pose, places["pose"])
     valid = ca.logic_and(q_valid, pose_valid)

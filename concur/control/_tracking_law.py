@@ -286,7 +286,7 @@ class TrackingLaw(LawCore):
         float or casadi.SX
             (x KP x + ve I ve) / 2, of a `Servo`.
         """
-        return self.lyapunov_function(q, s, *self.flat(sample)[:2])
+        return self._lyapunov(q, s, *self.flat(sample)[:2])
 
     def to_iosystem(self, closed_loop: bool = False) -> control.NonlinearIOSystem:
         """Wrap the law, or the reduced closed loop, as a system of python-control.

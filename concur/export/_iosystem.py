@@ -8,9 +8,10 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Evaluator, attitude_error
-from concur.control import TrackingLaw, attitudes, labels, loop_of, refusal
+from concur.control import TrackingLaw, attitudes, labels, loop_of, refusal, taken_velocities
 from concur.errors import ConcurError
 from concur.export._signals import law_signals
+from concur.outputs import pose_quaternions
 
 if TYPE_CHECKING:
     import control
@@ -126,7 +127,7 @@ def _closed_loop(servo: TrackingLaw) -> Evaluator:
     symbols = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
     q, s, pose, twist, u = (symbols[name] for name in ("q", "s", "pose", "twist", "u"))
     v = model.velocity(q, s)
-    w = servo.law_velocities(v)
+    w = taken_velocities(servo, v)
     motion = ca.Function(
         "motion", [q, s, u], [ca.vertcat(model.system.rate(q, v), model.acceleration(q, s, u))]
     )

@@ -223,19 +223,20 @@ def _inputs(law: TrackingLaw, speed_limit: tuple[float, ...]) -> Iterator[Signal
         "configuration, measured: a base's position in inertial axes, and its attitude from its "
         "own axes to the inertial ones",
     )
-    yield replace(q, quaternions=tuple(law.quaternions))
-    taken = range(robot.nv) if law.use_measured_velocity else model.shape
+    yield replace(q, quaternions=tuple(model.quaternions))
+    measured = law.use_measured_velocity
+    taken = range(robot.nv) if measured else model.shape
     s = velocities(
         robot,
-        dict(zip(taken, law.velocity_names, strict=True)),
+        {i: robot.freedom_names[i] for i in taken},
         "s",
         "input",
         "all velocities, measured: those of a base in the base's own axes"
-        if law.use_measured_velocity
+        if measured
         else "velocities of the shape, measured",
     )
     yield replace(s, largest=speed_limit, guard="TOO_FAST")
-    if law.takes_momentum:
+    if "momentum" in law.inputs:
         yield momentum(
             "momentum",
             "input",
@@ -322,7 +323,7 @@ def _results(law: TrackingLaw) -> Iterator[Signal]:
             "z",
             "output",
             "state of the law, zero at the start; it is held at the largest magnitudes",
-            tuple(Entry(*pair) for pair in law.state_entries),
+            tuple(Entry(*pair) for pair in law.state_bounds.entries),
             largest=tuple(map(float, law.state_bounds.state)),
         )
 

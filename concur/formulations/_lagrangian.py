@@ -115,7 +115,7 @@ class LagrangianSystem(EvaluatedMethods):
     4
     """
 
-    COMPILED: ClassVar[tuple[str, ...]] = ("mass_matrix", "bias")
+    _COMPILED: ClassVar[tuple[str, ...]] = ("mass_matrix", "bias")
 
     name: str
     factors: tuple[Factor, ...]

@@ -98,7 +98,7 @@ class Start:
     def problems(self) -> tuple[str, ...]:
         """Why the task cannot be tracked, a sentence each."""
         found, reach = [], self.reach
-        if self.margin < self.servo.refused_below:
+        if self.margin < self.servo.margins.refused_below:
             found.append(f"the start is singular: {lost_direction(self.servo, self.task.q0)}")
         if not reach.complete:
             (name, unit), size = max(self.residuals.items(), key=lambda entry: entry[1])
@@ -112,7 +112,7 @@ class Start:
     def rows(self) -> tuple[Row, ...]:
         """Distances at the start and out of reach, margins, and shares of the torque limits."""
         reach, least = self.reach, int(self.reach.margins.argmin())
-        at, refused = f"t = {reach.times[reach.worst]:.3g} s", self.servo.refused_below
+        at, refused = f"t = {reach.times[reach.worst]:.3g} s", self.servo.margins.refused_below
         where = f"t = {reach.times[least]:.3g} s"
         where += f"; nearly singular {self.lost}" if self.lost else ""
         away = [

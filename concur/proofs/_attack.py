@@ -359,7 +359,7 @@ def held_ticks(statement: Statement, duration: float) -> int:
 
 def _margin(servo: Any, q: ca.SX) -> ca.SX:
     """Decoupling margin from above: 1 / sqrt of the largest eigenvalue of A^-T Mhat A^-1."""
-    scaled = ca.solve(ca.densify(servo.decoupling(q)), ca.diag(1.0 / servo.scales[0]))
+    scaled = ca.solve(ca.densify(servo.decoupling(q)), ca.diag(1.0 / servo.margins.scales[0]))
     square = scaled.T @ servo.model.mass_matrix(q) @ scaled
     power = square / ca.trace(square)
     for _ in range(SQUARINGS):

@@ -8,7 +8,7 @@ import casadi as ca
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from concur.control import Servo
+from concur.control import Servo, taken_velocities
 from concur.proofs._bases import Base
 from concur.proofs._models import Floats
 from concur.proofs._provable import Provable, plain_law
@@ -27,7 +27,7 @@ def declared_motion(task: Provable, base: Base, times: Floats) -> Floats:
     system, nq = servo.model.robot, servo.nq
     q, v = ca.SX.sym("q", nq), ca.SX.sym("v", servo.nv)
     given = [ca.SX.sym("r", n) for n in (servo.pose_size, servo.size, servo.size)]
-    u = servo.law(q, servo.law_velocities(v), *given)[0]
+    u = servo.law(q, taken_velocities(servo, v), *given)[0]
     moved = ca.vertcat(system.rate(q, v), Plant(system).acceleration(q, v, u)[0])
     rate = ca.Function("rate", [q, v, *given], [moved], {"cse": True})
     rows = ca.vertcat(*true_errors(servo, q, v, *given[:2]), q[base.rows])

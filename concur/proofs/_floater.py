@@ -226,7 +226,7 @@ def _bounds(case: Prover) -> tuple[Bound, ...]:
         np.concatenate([np.atleast_2d(getattr(part, name)) for part in case.found], axis=-1)
         for name in names
     ]
-    limits = case.statement.limits | {("pivot", "of the law"): servo.refused_below}
+    limits = case.statement.limits | {("pivot", "of the law"): servo.margins.refused_below}
     made = quantities_of(servo, list(servo.model.shape_names))
     times = np.asarray(np.arange(case.count) * case.length, dtype=np.float64)
     return bounds_of(made, np.vstack(rows), limits, times)

@@ -297,7 +297,7 @@ class Quantities:
 
     def _margins(self, inverse: np.ndarray, mass: np.ndarray) -> tuple[Floats, Floats]:
         """Bounds from below: 1 / sqrt(|A^-T Mhat A^-1|) and 1 / |A^-1|, A = D J H."""
-        rows, columns = self._robot.servo.scales
+        rows, columns = self._robot.servo.margins.scales
         scaled = inverse / rows
         square = scaled.T @ mass @ scaled
         middle = np.moveaxis(np.array([[m.c for m in row] for row in square]), 2, 0)

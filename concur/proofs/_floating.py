@@ -27,7 +27,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from concur.control import Servo
+from concur.control import Servo, given_options
 from concur.errors import OutputError
 from concur.proofs._configurations import Configurations, Equations
 from concur.proofs._linear_solve import Solver
@@ -207,7 +207,7 @@ class Floater:
         if not np.array_equal(model.input_matrix(robot.neutral()), np.eye(6)):
             came = ", ".join(model.control_names)
             raise refusal(self.where, "a motor for each joint", f"the controls {came}")
-        options = [name for name in servo.options if name != "use_measured_velocity"]
+        options = [name for name in given_options(servo) if name != "use_measured_velocity"]
         if options:
             raise refusal(self.where, "a servo without options", ", ".join(options))
         # B(x)^T does not commute with another inertia, even if its products with gains are scalar.

@@ -444,7 +444,7 @@ def _bounds(prover: Prover, statement: Statement, sweep: March) -> tuple[Bound, 
     largest = _stacked(sweep.largest)
     corridor = [_corridor(prover, k, sweep.x[k]) for k in range(len(robot.channels))]
     parts = [largest[name] for name in ("torque", "speed", "low", "high", "margin", "pivot")]
-    limits = statement.limits | {("pivot", "of the law"): robot.servo.refused_below}
+    limits = statement.limits | {("pivot", "of the law"): robot.servo.margins.refused_below}
     values = np.vstack([*parts, *corridor, largest["added"]])
     return bounds_of([*robot.quantities, *statement.added], values, limits, times)
 

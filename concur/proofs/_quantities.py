@@ -146,7 +146,7 @@ def arm(robot: Robot, phi: Configurations, added: Added) -> Arm:
     """
     decoupling, mass = robot.matrices(phi.models)
     inverse, masses = inverse_matrix(decoupling), inverse_matrix(mass)
-    rows, columns = robot.servo.scales
+    rows, columns = robot.servo.margins.scales
     scaled = inverse / rows
     square = scaled.T @ mass @ scaled
     entries = np.array([[m.c for m in row] for row in square])

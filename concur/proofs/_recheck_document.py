@@ -129,7 +129,7 @@ def law_hash(servo: Any) -> str:
         for o in servo.outputs
     ]
     gains = [exact(getattr(servo, name)) for name in ("stiffness", "damping", "inertia")]
-    rest = [exact(servo.scales[0]), exact(servo.scales[1]), exact(servo.refused_below)]
+    rest = [*map(exact, servo.margins.scales), exact(servo.margins.refused_below)]
     names = [list(servo.model.control_names), list(servo.model.shape_names)]
     options: list[Any] = [bool(servo.use_measured_velocity)]
     if servo.torque_limits is not None:

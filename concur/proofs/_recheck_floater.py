@@ -120,8 +120,8 @@ def case_of_floater(servo: Any, reference: Any, duration: float, q0: Floats, s0:
     x = _logarithm(turn @ wanted, turn @ (pose[:3] - place))
     ve = hand - carried(exponential(x[:, None]), aim[:, None])
     start = np.concatenate([x, ve[:, 0], q0[3:7], q0[:3], q0[7:]])
-    scales = (np.asarray(servo.scales[0]), np.asarray(servo.scales[1]))
-    made = Names(names, names, names, [outputs[0].name], float(servo.refused_below))
+    scales = (np.asarray(servo.margins.scales[0]), np.asarray(servo.margins.scales[1]))
+    made = Names(names, names, names, [outputs[0].name], float(servo.margins.refused_below))
     return Case(
         flier, (kp, kd), momentum, formula, start, float(duration), scales, made,
         bool(servo.use_measured_velocity),

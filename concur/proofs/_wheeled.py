@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from concur.control import Servo
+from concur.control import Servo, given_options
 from concur.errors import OutputError
 from concur.proofs._configurations import Equations
 from concur.proofs._errors import Channel
@@ -107,8 +107,8 @@ class Robot:
         if robot.base.placement != Pose():
             came = str(robot.base.placement)
             raise not_covered(where, "a base without placement", came, UNPLACED)
-        if servo.options:
-            raise not_covered(where, "a servo without options", ", ".join(servo.options))
+        if options := given_options(servo):
+            raise not_covered(where, "a servo without options", ", ".join(options))
         self.channels = [self._channel(k) for k in range(2)]
         self._build(model.robot)
 

@@ -35,7 +35,7 @@ STAGES_HINT = 'stages="auto" reduces by it'
 class Lift(EvaluatedMethods):
     """The core of every `ReducedModel`, which lists its parameters."""
 
-    COMPILED = ("lift", "velocity", "mass_matrix", "bias", "acceleration")
+    _COMPILED = ("lift", "velocity", "mass_matrix", "bias", "acceleration")
 
     system: System
     kind: str

@@ -138,7 +138,7 @@ class BodyTree(EvaluatedMethods):
         ConcurError
             If expressions take the place of these numbers: the result would be the nominal one.
         """
-        if not self.bound:
+        if not self._bound:
             raise ConcurError(
                 f"{asked} of `{self.name}`",
                 expected="a robot that contains numbers only",

@@ -254,7 +254,7 @@ def columns(tree: Tree, q: Vector) -> Columns:
 
 def mass_matrix(tree: Tree, q: Vector) -> Array:
     """Mass matrix in left-trivialised velocities, symmetric (nv, nv), kg, kg m, kg m^2."""
-    matrix = columns(tree, q).matrix(tree.nv) if tree.bound else _from_link_to_link(tree, q)
+    matrix = columns(tree, q).matrix(tree.nv) if tree._bound else _from_link_to_link(tree, q)
     for rotor, gears, carried in _spins(tree, q) if tree.terms.rotors else ():
         across = gears.T @ carried
         matrix += rotor.inertia * (gears.T @ gears + across + across.T)

@@ -102,7 +102,7 @@ class Mechanism(ScrewTree):
     0.6
     """
 
-    COMPILED = (
+    _COMPILED = (
         "mass_matrix",
         "bias",
         "inverse_dynamics",

@@ -147,7 +147,7 @@ def wheel_rows(tree: Tree, q: Vector, wheel: Wheel) -> WheelRows:
     t W and (n x t) W. A ball has e = n and rows along both axes of the plane; that of rubber
     does not turn about n either. The base moves on a plane.
     """
-    rim = Rim.of(wheel) if tree.bound else tree.terms.rims[tree.wheels.index(wheel)]
+    rim = Rim.of(wheel) if tree._bound else tree.terms.rims[tree.wheels.index(wheel)]
     if wheel.support is not None:
         return _supported_rows(tree, q, wheel, wheel.support, rim)
     index, own_axis = tree.index(wheel.body), wheel_axis(tree, wheel)

@@ -273,7 +273,7 @@ class _Loop:
         self._look(trace.x[first + 1 : done + 1], first + 1)
         margins, orientations = self._margins[:, first : done + 1]
         crossed = orientations != orientations[0]
-        low = np.flatnonzero((margins < law.refused_below) | crossed)
+        low = np.flatnonzero((margins < law.margins.refused_below) | crossed)
         if not low.size:
             return False
         k = first + int(low[0]) - int(crossed[low[0]])

@@ -61,7 +61,7 @@ def findings(run: RunData, tolerances: Tolerances | None) -> tuple[Row, ...]:
         Row.judged(
             "smallest margin of the decoupling matrix",
             float(run.margin.min()),
-            limit=tolerances.margin if servo.refused_below else None,
+            limit=tolerances.margin if servo.margins.refused_below else None,
             at_least=True,
             place=_unjudged_margin(servo),
         )
@@ -72,7 +72,7 @@ def findings(run: RunData, tolerances: Tolerances | None) -> tuple[Row, ...]:
 
 def _unjudged_margin(servo: TrackingLaw) -> str:
     """Why a small margin is no failure; empty if it is one."""
-    if servo.refused_below:
+    if servo.margins.refused_below:
         return ""
     damped = "the solution is damped near singular configurations"
     return f"not judged: {damped if servo.linearizes else 'the law does not invert the matrix'}"

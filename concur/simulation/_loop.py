@@ -15,7 +15,14 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Sizes
-from concur.control import KEPT, TickStatus, TrackingLaw, decoupling_margin, tick_function
+from concur.control import (
+    KEPT,
+    TickStatus,
+    TrackingLaw,
+    decoupling_margin,
+    taken_velocities,
+    tick_function,
+)
 from concur.simulation._drives import Drives
 from concur.simulation._imperfections import Imperfections, Scalar
 from concur.simulation._motors import motor_numbers
@@ -188,7 +195,7 @@ class Loop:
         law, plant, drives = self.law, self.plant, self.drives
         own, w = p[: plant.n_numbers, :], self._deviations(p)
         q, v = drives.measured_function()(part["q"], part["v"], w, n)
-        seen = q, law.law_velocities(v)
+        seen = q, taken_velocities(law, v)
         period = self.steps_per_tick * self._h(p)
         found = self._law(seen, split(r, law.sampled), part["law"], period)
         u, pivot, missed, scale, active, status, part["law"] = found
@@ -249,7 +256,7 @@ class Loop:
     ) -> list[ca.MX]:
         """Results of the law's tick (u, pivot, missed, scale, active, status), and its memory."""
         law = self.law
-        others = [ca.MX(ca.DM(law.model.momentum))] if law.takes_momentum else []
+        others = [ca.MX(ca.DM(law.model.momentum))] if "momentum" in law.inputs else []
         others += [ca.MX(period)] if law.nz else []
         # States stay below 1e6: the size of the answer, a sum of squares, is kept as its root.
         before = ca.vertcat(memory[0], memory[1] ** 2, memory[KEPT:, :])

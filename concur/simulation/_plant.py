@@ -95,7 +95,7 @@ class Plant(SlippingWheels):
     (3, 9)
     """
 
-    COMPILED: ClassVar[tuple[str, ...]] = ("acceleration",)
+    _COMPILED: ClassVar[tuple[str, ...]] = ("acceleration",)
 
     robot: System
     stabilisation: float = STABILISATION

@@ -10,8 +10,8 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Evaluator
-from concur.control import TrackingLaw, decoupling_margins, side
-from concur.outputs import Reference
+from concur.control import TrackingLaw, decoupling_margins, side, taken_velocities
+from concur.outputs import Reference, ReferenceSample
 from concur.robot import Mechanism
 from concur.simulation._imperfections import Imperfections
 from concur.simulation._motors import heat_of
@@ -45,7 +45,7 @@ class Recorder:
         self, q: np.ndarray, v: np.ndarray, z: np.ndarray, reference: tuple[np.ndarray, ...]
     ) -> dict[str, np.ndarray]:
         """Evaluate the law at samples, with its state (k, nz): its residual, scale and limits."""
-        given = {"q": q, "s": self.servo.law_velocities(v), "z": z}
+        given = {"q": q, "s": taken_velocities(self.servo, v), "z": z}
         given |= dict(zip(self.servo.sampled, reference, strict=True))
         found = self.servo.results({name: ca.DM(table.T) for name, table in given.items()})
         names = ("missed", "scale", "active")
@@ -101,7 +101,7 @@ class Recorder:
         if size and not model.driven_directly:
             matrices = actuation.reshape(k, model.nu, model.nd).transpose(0, 2, 1)
             regular = np.minimum(regular, model.leverages(matrices))
-        margins = decoupling_margins(self.servo.scales[0], rows, metric, regular)
+        margins = decoupling_margins(self.servo.margins.scales[0], rows, metric, regular)
         return margins, np.where(np.isfinite(rows).all(axis=(1, 2)), sides[:, 0], 0.0)
 
     @cached_property
@@ -149,7 +149,7 @@ def _states(servo: TrackingLaw, plant: Plant) -> ca.Function:
     results = [
         x,
         ve,
-        servo.lyapunov_function(q, s, pose, twist),
+        servo.lyapunov(q, s, ReferenceSample(pose, twist, ca.SX(servo.size, 1))),
         ca.norm_inf(residual) if plant.nf else ca.SX(0),
         robot.kinetic_energy(q, v) + robot.potential_energy(q),
         *momenta,

@@ -183,7 +183,7 @@ def simulate(
             cure="Give SI units; check masses and momentum.",
         )
     margin = law.margin(q)
-    if margin < law.refused_below:
+    if margin < law.margins.refused_below:
         raise singular_error(law, q, margin)
     delays = program.delays(deviations)
     ticks = -(-steps // (program.steps_per_tick or 1))

@@ -19,7 +19,7 @@ from typing import Any
 import casadi as ca
 
 from concur.codegen import Array, normalised
-from concur.control import TrackingLaw
+from concur.control import TrackingLaw, taken_velocities
 from concur.simulation._drives import Drives, FullOrder
 from concur.system import System, displacement_rate
 
@@ -138,7 +138,7 @@ def rate_function(plant: FullOrder, drives: Drives, law: TrackingLaw | None = No
     The command is the torque behind limit and lag; with a law, its inputs `sampled`, one behind the
     other. The shares are those of dry friction.
     """
-    kind = ca.SX if law is None else law.symbols
+    kind = ca.SX if law is None or law.graph().is_a("SXFunction") else ca.MX
     sizes = {"q": plant.nq, "v": plant.nv, "z": 0 if law is None else law.nz}
     sizes |= dict.fromkeys(("spring", "motor"), len(drives.flexible)) | {"load": plant.nl}
     sizes["heat"] = len(drives.heated)
@@ -151,7 +151,7 @@ def rate_function(plant: FullOrder, drives: Drives, law: TrackingLaw | None = No
         # Within a step of an integrator quaternions leave the unit sphere.
         unit, _ = normalised(x["q"], plant.quaternions)
         demand = dict(zip(law.sampled, split(x["command"], law.sampled), strict=True))
-        state = {"q": unit, "s": law.law_velocities(x["v"]), "z": x["z"]}
+        state = {"q": unit, "s": taken_velocities(law, x["v"]), "z": x["z"]}
         found = law.results(state | demand)
         torque, moving = found["u"], [found["zdot"]]
         given = [found[name] for name in ("pivot", "missed", "scale", "active")]

@@ -186,9 +186,11 @@ def columns(servo: TrackingLaw, layout: Layout) -> dict[str, list[list[str]]]:
     forces = dict(zip(servo.model.control_names, servo.model.control_units, strict=True))
     torques = [(axis, forces.get(axis, "N m")) for axis in axes]
     lengths = [(axis, "m" if unit == "N" else "rad") for axis, unit in torques]
+    measured = servo.use_measured_velocity
+    velocity_names = robot.freedom_names if measured else servo.model.shape_names
     found: dict[str, list[tuple[str, str]]] = {
         "q": coordinate_columns(robot),
-        "s": [(name, rates.get(name, "rad/s")) for name in servo.velocity_names],
+        "s": [(name, rates.get(name, "rad/s")) for name in velocity_names],
         "pose": pose,
         "error": errors,
         "twist": [(name, f"{unit}/s") for name, unit in errors],

@@ -36,7 +36,7 @@ class ScaledServo:
         self.twin, self.limits = Twin(scenario), scenario.torques
         self.threshold = scenario.threshold
         servo = scenario.servo()
-        self.scales = servo.scales[0]
+        self.scales = servo.margins.scales[0]
         self.square = servo.size == scenario.robot.nu
         self.side = 0.0
 

@@ -195,7 +195,10 @@ def test_a_margin_is_judged_itself_on_both_sides(
     run = campaign.replay(worlds[row], int(NUMBERS[row]))
     found = []
     for q in run.q[:-1]:
-        left, size = np.linalg.cholesky(servo.model.mass_matrix(q)), servo.scales[0][:, None]
+        left, size = (
+            np.linalg.cholesky(servo.model.mass_matrix(q)),
+            servo.margins.scales[0][:, None],
+        )
         rows = np.linalg.solve(left, (size * servo.decoupling(q)).T)
         found.append(np.linalg.svd(rows, compute_uv=False)[-1])
     least = min(found)

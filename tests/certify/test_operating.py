@@ -84,7 +84,7 @@ def velocities(servo: Servo, q: np.ndarray, s: np.ndarray) -> np.ndarray:
 
 def margins(servo: Servo, q: np.ndarray) -> np.ndarray:
     """Margins by singular values, without the servo's own function."""
-    scaled = servo.scales[0][:, None] * each(servo.decoupling, q)[0]
+    scaled = servo.margins.scales[0][:, None] * each(servo.decoupling, q)[0]
     root = np.linalg.cholesky(each(servo.model.mass_matrix, q)[0])
     return np.linalg.svd(np.linalg.solve(root, scaled.swapaxes(1, 2)))[1][:, -1]
 

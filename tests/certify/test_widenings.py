@@ -166,7 +166,7 @@ def test_commands_are_bounded_and_hardly_more() -> None:
 def test_margins_of_damped_servos_have_room_for_what_is_compared() -> None:
     assert usual_margin(floater()) == floater().singular_margin
     damped = floater(damping_threshold=0.1)
-    least = damped.damped_below  # the threshold is a share of the usual margin
+    least = damped.margins.damped_below  # the threshold is a share of the usual margin
     assert least != 0.1
     assert least * 2**0.25 < usual_margin(damped) < least * 2**0.25 * (1 + 1e-11)
 

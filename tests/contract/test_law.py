@@ -10,6 +10,7 @@ import pytest
 from scipy.optimize import lsq_linear
 
 import concur as cc
+from concur.control._core import approach
 from tests.contract._outputs import accelerations, draw, motions
 from tests.contract._robots import LAWS, Case, case
 from tests.oracles import assert_close, difference_quotient
@@ -79,9 +80,9 @@ def test_limited_torques_make_the_nearest_motion_slowed_down(name: str) -> None:
         # Of all torques within limits those nearest to the servo's motion, slowed down.
         wanted, rows = one.servo.torque(q, s, sample), np.asarray(one.servo.decoupling(q))
         mass, pushes = np.asarray(model.mass_matrix(q)), np.asarray(model.input_matrix(q))
-        rows = 0.1 * one.servo.scales[0][:, None] * rows
+        rows = 0.1 * one.servo.margins.scales[0][:, None] * rows
         root = np.linalg.cholesky(mass + rows.T @ rows).T
-        away = root @ (-law.approach * s - np.asarray(model.acceleration(q, s, wanted)))
+        away = root @ (-approach(law) * s - np.asarray(model.acceleration(q, s, wanted)))
         length, moves = np.linalg.norm(away), root @ np.linalg.solve(mass, pushes)
         square = np.column_stack([moves, -away / length])
         square = np.vstack([square, np.append(np.zeros(model.nu), 1.0)])

@@ -14,6 +14,7 @@ from scipy.optimize import lsq_linear
 import concur as cc
 from concur.codegen import _qp, quadratic_program
 from concur.control import Servo
+from concur.control._core import approach
 from concur.errors import ConcurError, OutputError, UnknownNameError
 from concur.outputs import Output, Reference, ReferenceSample, references
 from concur.robot import Capsule, Mechanism, Motor, Obstacle
@@ -108,7 +109,7 @@ def test_torques_are_those_of_the_nearest_acceleration_within_limits(name: str) 
         mass, rows = np.asarray(free.model.mass_matrix(q)), np.asarray(free.decoupling(q))
         scaled = 2.0 * free.scales[0][:, None] * rows
         root = np.linalg.cholesky(mass + scaled.T @ scaled).T
-        rest = np.asarray(free.model.acceleration(q, s, wanted)) + law.approach * s
+        rest = np.asarray(free.model.acceleration(q, s, wanted)) + approach(law) * s
         length = np.linalg.norm(root @ rest)
         towards = -mass @ rest / length
         ends = np.append(np.full(free.nu, limits), length)

@@ -228,7 +228,7 @@ def test_margin_vanishes_where_the_mass_matrix_is_singular() -> None:
 
 def test_margins_of_many_configurations_survive_the_bad_ones() -> None:
     law = two_link_arm(5.0)
-    weight = law.scales[0][0]
+    weight = law.margins.scales[0][0]
     rows = np.tile(np.diag([3.0, 8.0]) / weight, (7, 1, 1))
     mass = np.tile(np.diag([4.0, 16.0]), (7, 1, 1))  # margin 3/2 by hand
     regularity = np.ones(7)
@@ -238,7 +238,7 @@ def test_margins_of_many_configurations_survive_the_bad_ones() -> None:
     regularity[4] = 0.25
     rows[5], regularity[5] = np.nan, 1e-12
     rows[6], regularity[6] = np.nan, np.nan
-    margins = decoupling_margins(law.scales[0], rows, mass, regularity)
+    margins = decoupling_margins(law.margins.scales[0], rows, mass, regularity)
     np.testing.assert_allclose(margins, [1.5, 0, 0, 0, 0.25, 1e-12, 0], rtol=1e-14)
 
 

@@ -92,7 +92,7 @@ def test_law_of_a_long_arm_takes_the_least_acceleration_in_its_metric(name: str)
     metric, pull = (np.array(part) for part in aim(q, v))
     pull = pull[:, 0]
 
-    scaled = servo.scales[0][:, None] * servo.decoupling(q)
+    scaled = servo.margins.scales[0][:, None] * servo.decoupling(q)
     mass = model.mass_matrix(q)
     own = scaled @ np.linalg.solve(mass, scaled.T)
     bound = np.linalg.norm(np.linalg.inv(own)) ** -0.5
@@ -101,14 +101,14 @@ def test_law_of_a_long_arm_takes_the_least_acceleration_in_its_metric(name: str)
     if servo.damping_threshold is not None:
         damping = max(0.0, servo.damping_threshold**2 - bound**2) * np.trace(square) / np.trace(own)
         assert damping > 0.0
-    right = servo.scales[0] * (residual - servo.decoupling(q) @ pull)
+    right = servo.margins.scales[0] * (residual - servo.decoupling(q) @ pull)
     solved = np.linalg.solve(square + damping * np.eye(6), right)
     sdot = pull + np.linalg.solve(metric, scaled.T @ solved)
     vdot = model.lift(q)[0] @ sdot + model.velocity_drift(q, v)
     forces = model.lift(q)[0].T @ model.robot.inverse_dynamics(q, v, vdot)
     u, pivot, missed, _, *_ = servo.law(q, s, pose, twist, acceleration)
     assert_close(u, np.linalg.solve(model.input_matrix(q), forces), 1e-9)
-    assert_close(missed, damping * solved / servo.scales[0], 1e-9)
+    assert_close(missed, damping * solved / servo.margins.scales[0], 1e-9)
     if servo.damping_threshold is None:
         assert pivot == pytest.approx(min(1.0, bound), rel=1e-8)
 

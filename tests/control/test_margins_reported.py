@@ -55,18 +55,18 @@ def test_damping_is_least_squares_with_the_documented_weight(weight: object) -> 
     servo, demand = arm(weight=weight), np.array([1.0, 0.7])
     mass = servo.model.mass_matrix(STRETCHED)
     metric = {"energy": mass, "torque": mass @ mass}.get(str(weight), np.diag([1.0, 2.0, 5.0]))
-    rows = servo.usual[:, None] * servo.decoupling(STRETCHED)
+    rows = servo.margins.usual[:, None] * servo.decoupling(STRETCHED)
     own = rows @ np.linalg.solve(mass, rows.T)
     square = rows @ np.linalg.solve(metric, rows.T)
     measure = np.linalg.norm(np.linalg.inv(own)) ** -0.5
     assert measure < 0.5  # well within the zone, which begins at 1
     share = np.linalg.matrix_power(np.eye(2) + own @ own, -2)
     damping = 4.0 * np.trace(square) / np.trace(own) * (1.0 - measure**2) ** 2 * share
-    kept = np.linalg.solve(square + damping, servo.usual * demand)
+    kept = np.linalg.solve(square + damping, servo.margins.usual * demand)
     _, _, missed, _, *_ = servo.law(
         STRETCHED, np.zeros(3), *servo.flat(asked(servo, STRETCHED, demand))
     )
-    np.testing.assert_allclose(missed, damping @ kept / servo.usual, rtol=1e-9)
+    np.testing.assert_allclose(missed, damping @ kept / servo.margins.usual, rtol=1e-9)
 
 
 @pytest.mark.parametrize(("part", "damped"), [(0.99, False), (1.01, True)])
@@ -100,7 +100,9 @@ def test_wheels_below_the_threshold_no_longer_determine_the_base(
     # Above it a singular decoupling matrix, or a non-finite one, counts too.
     servo = arm(damping_threshold=None)
     for rows in (np.zeros((1, 2, 3)), np.full((1, 2, 3), np.nan)):
-        found = decoupling_margins(servo.scales[0], rows, np.eye(3)[None], np.array([regularity]))
+        found = decoupling_margins(
+            servo.margins.scales[0], rows, np.eye(3)[None], np.array([regularity])
+        )
         assert found[0] == (0.0 if usable else regularity)
 
 
@@ -160,7 +162,7 @@ def test_rows_are_scaled_by_the_mass_that_moves_and_the_size_of_the_robot() -> N
     model = reduce(Mechanism("3R", bodies))
     servo = Servo(model, [Output("tip", "link2", "SE2", (0.4, 0, 0))], 1.0, 1.0)
     root = np.sqrt(6.0)
-    np.testing.assert_allclose(servo.scales[0], [root, root, 0.8 * root], rtol=1e-14)
+    np.testing.assert_allclose(servo.margins.scales[0], [root, root, 0.8 * root], rtol=1e-14)
     alone = reduce(Mechanism("1R", [bodies[0], bodies[1]]))
     turning = Servo(alone, [Output("turn", "link0", "SO2")], 1.0, 1.0)
     # One joint has no size: the radius of gyration about it, sqrt(0.02 / 2 + 0.2^2) m, stands in.

@@ -10,7 +10,7 @@ import pytest
 
 import concur as cc
 from concur.certify import certify
-from concur.control import Tick, linear_loop
+from concur.control import Tick, linear_loop, taken_velocities
 from concur.control._tracking import Tracked
 from concur.errors import (
     ConcurError,
@@ -54,16 +54,16 @@ def rate_of_energy(law: cc.PassiveServo, q: np.ndarray, seed: int) -> tuple[floa
 
     pose = shifted(law.output(q), 0.3 * rng.normal(size=law.size))
     twist, acceleration = 0.3 * rng.normal(size=(2, law.size))
-    u = law.law(q, law.law_velocities(model.velocity(q, s)), pose, twist, acceleration)[0]
+    u = law.law(q, taken_velocities(law, model.velocity(q, s)), pose, twist, acceleration)[0]
     v, sdot = model.velocity(q, s), model.acceleration(q, s, u)
 
     def energy(h: float) -> float:
         moved = shifted(pose, -h * twist)
         ahead, speeds = robot.integrate(q, h * v), s + h * sdot
-        taken = law.law_velocities(model.velocity(ahead, speeds))
-        return float(law.lyapunov_function(ahead, taken, moved, twist + h * acceleration))
+        taken = taken_velocities(law, model.velocity(ahead, speeds))
+        return float(law._lyapunov(ahead, taken, moved, twist + h * acceleration))
 
-    x, ve = law.errors(q, law.law_velocities(v), pose, twist)
+    x, ve = law.errors(q, taken_velocities(law, v), pose, twist)
     rates = np.repeat(law.rate, [output.dim for output in law.outputs])
     wrong = ve - rates * x
     lost = wrong @ law.damping @ wrong + x @ law.stiffness @ (rates * x)
@@ -291,7 +291,7 @@ def test_energy_with_the_error_of_the_estimate_falls_beside_a_wrong_load():
         pose, twist, acceleration = right.flat(sample)
         moved = pose + h * twist, twist + h * acceleration
         learnt = off + h * rate
-        return float(right.lyapunov_function(*ahead, *moved)) + learnt @ (learnt / gains) / 2
+        return float(right._lyapunov(*ahead, *moved)) + learnt @ (learnt / gains) / 2
 
     x, ve = right.errors(Q0, s, *right.flat(sample)[:2])
     rates = np.repeat(law.rate, [2, 3])

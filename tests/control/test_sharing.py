@@ -10,6 +10,7 @@ from scipy.optimize import lsq_linear, nnls
 
 import concur as cc
 from concur.control import Servo
+from concur.control._core import approach
 from concur.errors import ConcurError
 from concur.outputs import Output, ReferenceSample, references
 from concur.robot import Body, Inertia, Mechanism, Motor, Pose, Wheel, joints
@@ -82,10 +83,10 @@ def nearest(
 ) -> np.ndarray:
     """Torques within limits (nu,) or (nu, 2) nearest to the motion slowed down, by SciPy."""
     mass, rows = np.asarray(servo.model.mass_matrix(q)), np.asarray(servo.decoupling(q))
-    rows = 0.1 * servo.scales[0][:, None] * rows
+    rows = 0.1 * servo.margins.scales[0][:, None] * rows
     root = np.linalg.cholesky(mass + rows.T @ rows).T
     nominal = np.linalg.solve(mass, wanted - np.asarray(servo.model.bias(q, s)))
-    away = root @ (-servo.approach * s - nominal)
+    away = root @ (-approach(servo) * s - nominal)
     length, root = np.linalg.norm(away), root @ np.linalg.inv(mass)
     pushes = np.column_stack([root @ np.asarray(servo.model.input_matrix(q)), -away / length])
     pushes = np.vstack([pushes, np.append(np.zeros(servo.nu), 1.0)])

@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 
 from concur import robots
 from concur.certify import operating_bounds
-from concur.control import InverseKinematicsSolver, Servo
+from concur.control import InverseKinematicsSolver, Servo, taken_velocities
 from concur.errors import OutputError, UnknownNameError
 from concur.io import load_task
 from concur.outputs import Output, ReferenceSample
@@ -204,7 +204,7 @@ def check_loop(servo: Servo, run: Run, parts: dict[int, float]) -> None:
     Critically damped: (x0 + (v0 + w x0) t) exp(-w t).
     """
     assert np.abs(run.deviation).max() < 1e-7
-    moving = servo.motion(run.q[0], servo.velocity(run.q[0], servo.law_velocities(run.v[0])))[0]
+    moving = servo.motion(run.q[0], servo.velocity(run.q[0], taken_velocities(servo, run.v[0])))[0]
     t = run.t[:, None]
     for start, w in parts.items():
         part = slice(start, start + 3)
@@ -279,7 +279,7 @@ def test_a_bar_stays_in_two_hands(tmp_path: Path) -> None:
     assert [place.output.name for place in places(run) if place.is_path] == ["bar"]
     # Native code takes the same law.
     with_reference = task.reference(2.0)
-    s = servo.law_velocities(run.v[400])
+    s = taken_velocities(servo, run.v[400])
     torque = servo.torque(run.q[400], s, with_reference)
     assert_close(servo.compile()(run.q[400], s, with_reference), torque, 1e-10)
     servo.export(tmp_path)

@@ -154,7 +154,7 @@ def test_warning_near_singular_and_outside_limits(task):
             found = viewer.warnings(straight)
             assert bool(found) == (servo.margin(straight) < viewer.near)
             assert not found or ("near" in found[0]) == (
-                servo.margin(straight) >= servo.refused_below
+                servo.margin(straight) >= servo.margins.refused_below
             )
         viewer.sliders["forearm"].value = 0.0
         until(lambda: viewer.scene.bars[-1].color == color(COM))

@@ -113,7 +113,7 @@ def svd_margin(servo, q):
     """Least singular value of the scaled decoupling matrix in the metric of the kinetic energy."""
     lift = servo.model.lift(q)[0]
     metric = lift.T @ servo.model.robot.mass_matrix(q) @ lift
-    rows = np.diag(servo.scales[0]) @ servo.decoupling(q)
+    rows = np.diag(servo.margins.scales[0]) @ servo.decoupling(q)
     return np.linalg.svd(rows @ np.linalg.inv(sqrtm(metric)), compute_uv=False)[-1]
 
 

@@ -156,7 +156,7 @@ class RobotViewer(Viewer):
                         f"{label} {value:.3f} {unit} is outside [{low:.3f}, {high:.3f}] {unit}"
                     )
         if self.servo is not None and (margin := self.servo.margin(q)) < self.near:
-            least = self.servo.refused_below
+            least = self.servo.margins.refused_below
             state = "singular" if margin < least else "near a singular configuration"
             found.append(f"{state}: margin {margin:.2g}, no torque below {least:.2g}")
         return found
@@ -164,7 +164,9 @@ class RobotViewer(Viewer):
     @property
     def near(self) -> float:
         """Decoupling margin below which a warning is shown."""
-        return float(max(NEAR * self.servo.refused_below, self.servo.damping_threshold or 0.0))
+        return float(
+            max(NEAR * self.servo.margins.refused_below, self.servo.damping_threshold or 0.0)
+        )
 
     def _words(self, q: Floats) -> list[str]:
         lines = []
