@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from concur._version import __version__
 from concur.errors import DescriptionError
+from concur.files import writing
 
 _PROGRAMS = ("numpy", "casadi", "cvxpy", "clarabel", "python-flint")
 
@@ -92,15 +93,8 @@ def write_document(
     document["hash"] = document_hash(document)
     lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in document.items()]
     target = as_path(path)
-    try:
+    with writing(target, str(path), DescriptionError, "file"):
         target.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise DescriptionError(
-            str(path),
-            expected="a file that can be written",
-            came=getattr(error, "strerror", None) or str(error),
-            cure="Create the folder, or name another file.",
-        ) from None
 
 
 def read_document(

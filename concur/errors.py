@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar
 
 from concur._version import DISTRIBUTION
@@ -380,3 +382,40 @@ class SimulationError(ConcurError):
     ...     print(error.expected)
     a whole number of steps of dt = 0.03 s
     """
+
+
+def needed(
+    package: str, extra: str, where: str, error: type[ConcurError] = ConcurError
+) -> ModuleType:
+    """Import a package that only an extra installs.
+
+    Parameters
+    ----------
+    package : str
+        Name of the package, or of a module in it.
+    extra : str
+        Name of the extra.
+    where : str
+        Place named in the error.
+    error : type
+        Class of the error.
+
+    Returns
+    -------
+    module
+        The package.
+
+    Raises
+    ------
+    ConcurError
+        If it is not installed; the error has the command that does it.
+    """
+    try:
+        return import_module(package)
+    except ImportError:
+        raise error(
+            where,
+            expected=f"the package {package.partition('.')[0]}",
+            came="an environment without it",
+            cure=f"Install the extra: {install_command(extra)}.",
+        ) from None

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from concur._version import __version__
-from concur.errors import ConcurError, install_command
+from concur.errors import needed
 from concur.files import replacing
 
 
@@ -68,17 +68,9 @@ def write_mcap(
     ConcurError
         If the package `mcap` is missing, or the file cannot be written.
     """
-    try:
-        from mcap.writer import Writer
-    except ImportError:
-        raise ConcurError(
-            "export to MCAP",
-            expected="the package `mcap`",
-            came="a Python installation without it",
-            cure=f"Install the extra: {install_command('rig')}.",
-        ) from None
+    module = needed("mcap.writer", "rig", "export to MCAP")
     with replacing(path) as file:
-        writer: Any = Writer(file)
+        writer: Any = module.Writer(file)
         writer.start(profile="", library=f"concur {__version__}")
         for name, text in (metadata or {}).items():
             writer.add_metadata(name, {"json": text})

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
-from importlib import import_module
 from multiprocessing import connection, get_context, parent_process
 from typing import Any, NamedTuple
 
@@ -17,7 +16,7 @@ import numpy as np
 from concur._threads import LIMITS, processors
 from concur.campaign._campaign import Campaign, Outcome
 from concur.campaign._store import differences
-from concur.errors import ConcurError, install_command, shown
+from concur.errors import ConcurError, needed, shown
 
 
 @contextmanager
@@ -100,16 +99,9 @@ def cluster(address: str) -> Iterator[Executor]:
     ...         print(executor.submit(pow, 2, 3).result())
     8
     """
+    distributed = needed("distributed", "cluster", "option `--scheduler`")
     try:
-        distributed: Any = import_module("distributed")
         client = distributed.Client(address, timeout=10)
-    except ImportError:
-        raise ConcurError(
-            "option `--scheduler`",
-            expected="the package distributed, which sends blocks to a Dask scheduler",
-            came="an environment without it",
-            cure=f"Install the extra: {install_command('cluster')}.",
-        ) from None
     except (OSError, ValueError) as error:
         raise ConcurError(
             f"option `--scheduler`, {address}",

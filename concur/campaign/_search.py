@@ -10,7 +10,7 @@ import numpy as np
 
 from concur.campaign._result import Answer, CampaignResult
 from concur.campaign._sensitivity import Evaluate
-from concur.errors import ConcurError, install_command
+from concur.errors import ConcurError, needed
 from concur.worlds import Uncertainty
 
 TAIL = 1e-3
@@ -183,15 +183,7 @@ def worst_search(
 
 def _searches(uncertainty: Uncertainty, points: np.ndarray, seed: int, column: int) -> list[Any]:
     """One search for each start; CMA-ES needs two coordinates, so a single one gets a second."""
-    try:
-        from cmaes import CMA
-    except ImportError:
-        raise ConcurError(
-            "search of the worst world",
-            expected="the package cmaes",
-            came="an installation without it",
-            cure=f"Run `{install_command('verify')}`.",
-        ) from None
+    cma = needed("cmaes", "verify", "search of the worst world").CMA
     supports = np.array([entry.support for entry in uncertainty.quantities])
     margin = np.where(np.isfinite(supports), _EDGE, TAIL)
     bounds = np.stack([margin[:, 0], 1.0 - margin[:, 1]], axis=1)
@@ -204,5 +196,5 @@ def _searches(uncertainty: Uncertainty, points: np.ndarray, seed: int, column: i
         mean = np.clip(point, bounds[:, 0], bounds[:, 1])
         # Candidates outside are moved to the face at once: many worst worlds are corners.
         options = {"bounds": bounds, "n_max_resampling": 0, "seed": int(own[0])}
-        found.append(CMA(mean=mean, sigma=_WIDTH, **options))
+        found.append(cma(mean=mean, sigma=_WIDTH, **options))
     return found

@@ -18,7 +18,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from concur.errors import ConcurError, OutputError, ShapeError, install_command
+from concur.errors import OutputError, ShapeError, needed
 
 Ball = Any
 """A `flint.arb`: an interval that contains a real number."""
@@ -32,16 +32,7 @@ MOST_CASES = 64
 
 def flint() -> ModuleType:
     """Import python-flint, the ball arithmetic."""
-    try:
-        import flint as module
-    except ImportError:
-        raise ConcurError(
-            "certificates",
-            expected="python-flint, the interval arithmetic",
-            came="an environment without it",
-            cure=f"Install the extra: {install_command('certify')}.",
-        ) from None
-    return module
+    return needed("flint", "certify", "certificates")
 
 
 def interval(lower: float, upper: float) -> Ball:

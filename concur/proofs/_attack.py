@@ -19,7 +19,7 @@ import numpy as np
 
 from concur.codegen import Batch, Demand, Rollout
 from concur.control import Servo
-from concur.errors import ConcurError, OutputError, install_command
+from concur.errors import OutputError, needed
 from concur.proofs._bases import base_of
 from concur.proofs._declared_motion import declared_motion, true_errors
 from concur.proofs._models import Floats
@@ -137,17 +137,9 @@ class Attack:
 
         Returns the values of all quantities, (B, n), and the ratios of tubes, (B,).
         """
-        try:
-            from cmaes import CMA
-        except ImportError:
-            raise ConcurError(
-                "search of the worst world",
-                expected="the package cmaes",
-                came="an installation without it",
-                cure=f"Run `{install_command('verify')}`.",
-            ) from None
+        cma = needed("cmaes", "verify", "search of the worst world").CMA
         sign, size = self.quantities[k].sign, max(16, 4 + int(3 * np.log(self.balls.size)))
-        search = CMA(mean=point, sigma=0.3, seed=seed, population_size=size)
+        search = cma(mean=point, sigma=0.3, seed=seed, population_size=size)
         found = []
         for _ in range(max(1, budget // size)):
             asked = np.array([search.ask() for _ in range(size)])

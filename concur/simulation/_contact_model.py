@@ -11,7 +11,7 @@ import scipy
 from scipy.spatial.transform import Rotation
 
 from concur import interop
-from concur.errors import SimulationError, install_command
+from concur.errors import SimulationError, needed
 from concur.robot import BALLS, Mechanism
 from concur.writers import Contacts, to_mjcf
 
@@ -25,16 +25,7 @@ contacts carry a base."""
 
 def load_mujoco() -> ModuleType:
     """Import MuJoCo, or refuse with the extra that contains it."""
-    try:
-        import mujoco
-    except ImportError:
-        raise SimulationError(
-            "run in MuJoCo",
-            expected="the package mujoco",
-            came="an environment without it",
-            cure=f"Install the extra: {install_command('mjcf')}.",
-        ) from None
-    return mujoco  # type: ignore[no-any-return]
+    return needed("mujoco", "mjcf", "run in MuJoCo", SimulationError)
 
 
 class ContactModel:

@@ -298,15 +298,8 @@ def write_arrays(
             file.create_dataset(name, data=text)
         for name, value in facts.items():
             file.attrs[name] = value
-    try:
+    with writing(path, error=DescriptionError, kind="file"):
         path.write_bytes(whole.getbuffer())
-    except OSError as error:
-        raise DescriptionError(
-            str(path),
-            expected="a file that can be written",
-            came=error.strerror or str(error),
-            cure="Create the folder, free some space, or name another file.",
-        ) from None
     return path
 
 

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 
 from concur.errors import ConcurError, DescriptionError
-from concur.files import file_to_write, is_file, read_text, replace_files
+from concur.files import file_to_write, is_file, read_text, replace_files, writing
 from concur.robot import Mechanism
 from concur.writers._mjcf import to_mjcf
 from concur.writers._toml import to_toml
@@ -70,15 +70,8 @@ def save(robot: Mechanism, path: str | PathLike[str]) -> tuple[Path, ...]:
         texts = dict(zip((file, side), to_urdf(robot), strict=True))
     else:
         texts = {file: to_toml(robot) if suffix == ".toml" else to_mjcf(robot)}
-    try:
+    with writing(file):
         replace_files({target: text.encode() for target, text in texts.items()})
-    except (OSError, ValueError) as problem:
-        raise ConcurError(
-            str(file),
-            expected="a file that can be written",
-            came=getattr(problem, "strerror", None) or str(problem),
-            cure="Name another place, or free some space.",
-        ) from None
     return tuple(texts)
 
 
