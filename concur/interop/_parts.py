@@ -211,7 +211,7 @@ def _three_circles() -> Angles:
     return Angles(6, there, lambda q: plain.from_q(np.array([*map(_angle, q[::2], q[1::2])])))
 
 
-def _free_part(
+def free_part(
     body: Body, quaternion_first: bool, angular_first: bool, blocks: tuple[int, ...]
 ) -> Part:
     """A free joint; that of a base is placed in the inertial frame."""
@@ -300,7 +300,7 @@ def mujoco_part(robot: Tree, body: Body) -> Part:
         return _with_lift(plain, body.joint.nv)
     match body.joint:
         case joints.Free():
-            return _free_part(body, False, False, (0,))
+            return free_part(body, False, False, (0,))
         case joints.Spherical():
             return Part(4, _first, _last)
         case joints.Planar() | joints.PlanarPrismatic():
@@ -312,7 +312,7 @@ def mujoco_part(robot: Tree, body: Body) -> Part:
 def drake_part(body: Body) -> Part:
     match body.joint:
         case joints.Free():
-            return _free_part(body, True, True, (0, 3))
+            return free_part(body, True, True, (0, 3))
         case joints.Spherical():
             return Part(
                 3,

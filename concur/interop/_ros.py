@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +12,15 @@ from concur.codegen import attitude_error, finite_floats
 from concur.errors import DescriptionError, shown
 from concur.interop._chains import urdf_joints
 from concur.interop._order import Order
-from concur.interop._parts import Array, Part, in_plane_axes, same, three_angles
+from concur.interop._parts import (
+    Array,
+    Part,
+    free_part,
+    in_plane_axes,
+    same,
+    standing_part,
+    three_angles,
+)
 from concur.robot import Body, Tree, joints
 
 
@@ -46,11 +53,17 @@ class RosState:
     base_angular: Array
 
 
-def _joint_state(robot: Tree) -> tuple[bool, Order]:
-    """Whether the base is a pose beside the joints, and the order of all other joints."""
-    floats = isinstance(robot.base.joint, joints.Free | joints.Planar)
-    parts = {body.name: _part(robot, body) for body in robot.bodies[floats:] if body.joint.nv}
-    return floats, Order("ROS", robot, tuple(parts), parts)
+def _layout(robot: Tree) -> tuple[Part | None, Order, tuple[str, ...]]:
+    """Pose of a base beside the joints, if it has one; order and names of all other joints."""
+    body, base = robot.base, None
+    if isinstance(body.joint, joints.Planar):
+        base = standing_part(body, body.joint)
+    elif isinstance(body.joint, joints.Free):
+        base = free_part(body, False, False, ())
+    bodies = [body for body in robot.bodies[base is not None :] if body.joint.nv]
+    parts = {body.name: _part(robot, body) for body in bodies}
+    names = tuple(name for body in bodies for name in urdf_joints(body))
+    return base, Order("ROS", robot, tuple(parts), parts), names
 
 
 def _part(robot: Tree, body: Body) -> Part:
@@ -95,34 +108,17 @@ def to_ros(
         If a joint other than the base is `Free`, or a joint is a screw.
     """
     zero = np.zeros(robot.nv)
-    floats, order = _joint_state(robot)
-    position = order.to_q(q)
-    velocity = order.to_v(q, zero if v is None else v)
+    rates = np.array(zero if v is None else v, dtype=float)
+    base, order, names = _layout(robot)
+    position, velocity = order.to_q(q), order.to_v(q, rates)
     effort = order.to_force(q, zero if tau is None else tau)
-    names = [name for body in order.bodies for name in urdf_joints(robot.bodies[robot.index(body)])]
-    ours, rates = np.array(q, dtype=float), np.array(zero if v is None else v, dtype=float)
-    frame = Rotation.from_quat(robot.base.placement.rotation)
-    origin, twist = np.array(robot.base.placement.translation), np.zeros(6)
-    if floats:
-        own = ours[robot.q_slice(robot.base.name)]
-        joint: Any = robot.base.joint
-        if isinstance(joint, joints.Planar):
-            moved = joint.frame[:, :2] @ own[:2]
-            turned = Rotation.from_rotvec(own[2] * np.array(joint.normal))
-        else:
-            moved, turned = own[:3], Rotation.from_quat(own[3:])
-        origin, frame = origin + frame.apply(moved), frame * turned
-        twist = joint.basis @ rates[robot.v_slice(robot.base.name)]
-    return RosState(
-        tuple(names),
-        position,
-        velocity,
-        effort,
-        origin,
-        frame.as_quat(),
-        twist[:3],
-        twist[3:],
-    )
+    body, twist = robot.base, np.zeros(6)
+    pose = np.array([*body.placement.translation, *np.roll(body.placement.rotation, 1)])
+    if base is not None:
+        pose = base.to_q(np.array(q, dtype=float)[robot.q_slice(body.name)])
+        twist = body.joint.basis @ rates[robot.v_slice(body.name)]
+    base_pose = pose[:3], np.roll(pose[3:], -1)
+    return RosState(names, position, velocity, effort, *base_pose, twist[:3], twist[3:])
 
 
 def from_ros(robot: Tree, state: RosState) -> tuple[Array, Array, Array]:
@@ -152,10 +148,7 @@ def from_ros(robot: Tree, state: RosState) -> tuple[Array, Array, Array]:
     ShapeError, NonFiniteError
         If the numbers do not fit the names, or are not finite.
     """
-    floats, order = _joint_state(robot)
-    wanted = [
-        name for body in order.bodies for name in urdf_joints(robot.bodies[robot.index(body)])
-    ]
+    base, order, wanted = _layout(robot)
     places = [[k for k, name in enumerate(state.name) if name == joint] for joint in wanted]
     wrong = next((j for j, p in zip(wanted, places, strict=True) if len(p) != 1), None)
     if wrong is not None:
@@ -165,42 +158,35 @@ def from_ros(robot: Tree, state: RosState) -> tuple[Array, Array, Array]:
             came=shown(tuple(state.name), 200),
             cure="Wait for a message with all joints, or merge the messages.",
         )
-    rows = [place[0] for place in places]
+    rows, count = [place[0] for place in places], len(state.name)
+    sizes = dict.fromkeys(("position", "velocity", "effort"), count)
+    sizes |= {"base_position": 3, "base_orientation": 4, "base_linear": 3, "base_angular": 3}
     read = {
-        name: np.array(
-            finite_floats(getattr(state, name), f"RosState, `{name}`", (len(state.name),))
-        )[rows]
-        for name in ("position", "velocity", "effort")
-    }
-    sizes = {"base_position": 3, "base_orientation": 4, "base_linear": 3, "base_angular": 3}
-    read |= {
         name: np.array(finite_floats(getattr(state, name), f"RosState, `{name}`", (size,)))
         for name, size in sizes.items()
     }
-    attitude = read["base_orientation"]
-    error = attitude_error("RosState", "base_orientation", attitude, {0: robot.base.name})
+    position, velocity, effort = (read[name][rows] for name in list(sizes)[:3])
+    attitude, body = read["base_orientation"], robot.base
+    error = attitude_error("RosState", "base_orientation", attitude, {0: body.name})
     if error is not None:
         raise error
-    q = order.from_q(read["position"])
-    v, tau = order.from_v(q, read["velocity"]), order.from_force(q, read["effort"])
-    if floats:
-        joint: Any = robot.base.joint
-        frame = Rotation.from_quat(robot.base.placement.rotation).inv()
-        moved = frame.apply(read["base_position"] - np.array(robot.base.placement.translation))
-        turned = frame * Rotation.from_quat(attitude)
-        if isinstance(joint, joints.Planar):
-            x, y, _ = joint.frame.T @ moved
-            flat = joint.frame.T @ turned.as_matrix() @ joint.frame
-            if flat[2, 2] <= 0.0:
+    q = order.from_q(position)
+    v, tau = order.from_v(q, velocity), order.from_force(q, effort)
+    if base is not None:
+        turned = Rotation.from_quat(attitude)
+        if isinstance(body.joint, joints.Planar):
+            normal = np.array(body.joint.normal)
+            upright = Rotation.from_quat(body.placement.rotation).apply(normal)
+            cosine = float(upright @ turned.apply(normal))
+            if cosine <= 0.0:
                 raise DescriptionError(
                     "RosState, `base_orientation`",
                     expected="a planar base that tilts by less than 90 deg",
-                    came=f"{np.degrees(np.arccos(max(-1.0, flat[2, 2]))):.3g} deg",
+                    came=f"{np.degrees(np.arccos(max(-1.0, cosine))):.3g} deg",
                     cure="Give the quaternion in the order x, y, z, w, as ROS does.",
                 )
-            q[:3] = x, y, np.arctan2(flat[1, 0] - flat[0, 1], flat[0, 0] + flat[1, 1])
-        else:
-            q[:7] = [*moved, *turned.as_quat()]
+        pose = [*read["base_position"], *np.roll(turned.as_quat(), 1)]
+        q[robot.q_slice(body.name)] = base.from_q(np.array(pose))
         twist = np.concatenate([read["base_linear"], read["base_angular"]])
-        v[: joint.nv] = joint.basis.T @ twist
+        v[robot.v_slice(body.name)] = body.joint.basis.T @ twist
     return q, v, tau
