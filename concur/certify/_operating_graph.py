@@ -50,7 +50,7 @@ class Parts:
     Parameters
     ----------
     decoupling : flint.arb_mat
-        D J H with the rows' factors D of `Servo.scales`, shape (size, ns).
+        D J H with the rows' factors D of `Servo.margins`, shape (size, ns).
     mass : flint.arb_mat
         Mhat, shape (ns, ns).
     actuation : flint.arb_mat

@@ -107,7 +107,7 @@ def test_torques_are_those_of_the_nearest_acceleration_within_limits(name: str) 
         law = LAWS[name](torque_limits=limits, constraints=rules, damping_threshold=1e-3)
         u, _, missed, scale, _ = law.law(q, s, *law.flat(sample))
         mass, rows = np.asarray(free.model.mass_matrix(q)), np.asarray(free.decoupling(q))
-        scaled = 2.0 * free.scales[0][:, None] * rows
+        scaled = 2.0 * free.margins.scales[0][:, None] * rows
         root = np.linalg.cholesky(mass + scaled.T @ scaled).T
         rest = np.asarray(free.model.acceleration(q, s, wanted)) + approach(law) * s
         length = np.linalg.norm(root @ rest)

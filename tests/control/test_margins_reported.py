@@ -73,7 +73,7 @@ def test_damping_is_least_squares_with_the_documented_weight(weight: object) -> 
 def test_damping_begins_at_the_threshold(part: float, damped: bool) -> None:
     q = np.array([0.3, 0.5, 0.4])
     bare = arm()
-    rows = bare.usual[:, None] * bare.decoupling(q)
+    rows = bare.margins.usual[:, None] * bare.decoupling(q)
     own = rows @ np.linalg.solve(bare.model.mass_matrix(q), rows.T)
     measure = np.linalg.norm(np.linalg.inv(own)) ** -0.5
     servo = arm(damping_threshold=part * measure)
@@ -167,7 +167,7 @@ def test_rows_are_scaled_by_the_mass_that_moves_and_the_size_of_the_robot() -> N
     turning = Servo(alone, [Output("turn", "link0", "SO2")], 1.0, 1.0)
     # One joint has no size: the radius of gyration about it, sqrt(0.02 / 2 + 0.2^2) m, stands in.
     radius = np.sqrt((0.02 + 2.0 * 0.2**2) / 102.0)
-    np.testing.assert_allclose(turning.scales[0], [np.sqrt(2.0) * radius], rtol=1e-14)
+    np.testing.assert_allclose(turning.margins.scales[0], [np.sqrt(2.0) * radius], rtol=1e-14)
 
 
 def two_links(far: float = 0.7, near: float = 1.0) -> Mechanism:
