@@ -212,7 +212,7 @@ class FreeNumbers:
             ),
         )
         made = object.__new__(Mechanism)
-        made.__dict__.update(robot.__getstate__(), terms=own, bound=False)
+        made.__dict__.update(robot.__getstate__(), terms=own, _bound=False)
         return made
 
     def _placed(self, p: ca.SX) -> dict[str, list[ca.SX]]:
