@@ -142,7 +142,7 @@ def test_forces_and_lengths_have_their_units():
 
     class FakeServo:
         outputs = ()
-        velocity_names = model.shape_names
+        use_measured_velocity = False
 
     FakeServo.model = model
     told = columns(FakeServo(), Layout(tuple(names), robot.nq, len(model.shape_names), 0, 0))
