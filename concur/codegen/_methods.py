@@ -34,8 +34,7 @@ class EvaluatedMethods:
         Numeric calls normalise them inside the graph if they are within 1e-3 of unit norm, and
         reject others. Symbolic calls do not: there quaternions must have unit norm.
         """
-        starts = getattr(self, "quaternions", NONE)
-        return dict.fromkeys(("q", "q0", "q1"), starts) if starts else NONE
+        return dict.fromkeys(("q", "q0", "q1"), self.quaternions) if self.quaternions else NONE
 
     def compile_functions(self, *functions: str | tuple[Any, ...]) -> bool:
         """Compile methods of this object to machine code.

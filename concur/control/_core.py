@@ -210,7 +210,7 @@ class LawCore(EvaluatedMethods, ABC):
     @property
     def attitudes(self) -> Mapping[str, Mapping[Any, str]]:
         """Where quaternions start in q and in a reference pose, and what they belong to."""
-        return {"q": self.model.quaternions, "pose": pose_quaternions(self.outputs)}
+        return {**super()._attitudes, "pose": pose_quaternions(self.outputs)}
 
     def _state_entries(self) -> tuple[tuple[str, str], ...]:
         """Name and unit of each entry of the state z."""
