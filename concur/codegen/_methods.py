@@ -28,7 +28,7 @@ class EvaluatedMethods:
         return NONE
 
     @property
-    def attitudes(self) -> Mapping[str, Mapping[Any, str]]:
+    def _attitudes(self) -> Mapping[str, Mapping[Any, str]]:
         """Start indices of unit quaternions, by name of the argument.
 
         Numeric calls normalise them inside the graph if they are within 1e-3 of unit norm, and

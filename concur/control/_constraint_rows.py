@@ -22,7 +22,7 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Array, Vector, constant
-from concur.control._core import LawCore
+from concur.control._core import LawCore, approach
 from concur.control._law import controls, least_root
 from concur.control._reading import read_each
 from concur.control._sharing import unfelt
@@ -96,7 +96,7 @@ def limit_rows(servo: LawCore, q: Vector, v: Vector) -> list[LimitRow]:
 
 def _joints(servo: LawCore, system: Mechanism, q: Vector, v: Vector) -> list[LimitRow]:
     """Positions, speeds and accelerations of joints, and speeds of motors on several joints."""
-    limits, model, rate = servo.constraints, servo.model, servo.approach
+    limits, model, rate = servo.constraints, servo.model, approach(servo)
     horizontal, drift = model.lift(q)[0], model.velocity_drift(q, v)
     at, w = ca.SX.sym("q", system.nq), ca.SX.sym("v", system.nv)
     moving = system.rate(at, w)
@@ -160,7 +160,7 @@ def _margin(servo: LawCore, q: Vector, v: Vector) -> list[LimitRow]:
     """Lower bound of the decoupling margin of the outputs beyond the least one."""
     model, least = servo.model, servo.constraints.margin
     at = ca.SX.sym("q", servo.nq)
-    scaled = ca.diag(constant(servo.scales[0])) @ servo.decoupling(at)
+    scaled = ca.diag(constant(servo.margins.scales[0])) @ servo.decoupling(at)
     own = ca.triu2symm(ca.triu(scaled @ solve_positive_definite(model.mass_matrix(at), scaled.T)))
     known = least_root(own + UNSEEN * ca.SX.eye(servo.size))
     return _barriers(servo, ["least margin"], at, known - least, WEAK * least, (q, v))
@@ -280,7 +280,7 @@ def _barriers(
     Where the slope of one is below `weak`, no acceleration changes it much, and any that keeps it
     would be large: less is asked there, and nothing where the slope is zero.
     """
-    model, system, alpha = servo.model, servo.model.system, servo.approach
+    model, system, alpha = servo.model, servo.model.system, approach(servo)
     w = ca.SX.sym("v", system.nv)
     moving = system.rate(at, w)
     change = ca.jtimes(beyond, at, moving)

@@ -208,7 +208,7 @@ class LawCore(EvaluatedMethods, ABC):
         return self.model.quaternions
 
     @property
-    def attitudes(self) -> Mapping[str, Mapping[Any, str]]:
+    def _attitudes(self) -> Mapping[str, Mapping[Any, str]]:
         """Where quaternions start in q and in a reference pose, and what they belong to."""
         return {**super()._attitudes, "pose": pose_quaternions(self.outputs)}
 
@@ -409,7 +409,7 @@ class LawCore(EvaluatedMethods, ABC):
         return x, self.motion(q, self.velocity(q, s))[0] - carried
 
     @evaluated("(nq),(nw),(pose_size),(twist_size)->()")
-    def lyapunov_function(self, q: Vector, s: Vector, pose: Vector, twist: Vector) -> Scalar:
+    def _lyapunov(self, q: Vector, s: Vector, pose: Vector, twist: Vector) -> Scalar:
         """Lyapunov function for a flat reference.
 
         Parameters
@@ -432,7 +432,7 @@ class LawCore(EvaluatedMethods, ABC):
 
     @evaluated(
         "(nq),(nw),(pose_size),(twist_size),(twist_size),(nz)->(nu),(),(size),(),(nz)",
-        symbols="symbols",
+        symbols="_symbols",
     )
     def law(
         self,

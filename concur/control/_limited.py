@@ -35,7 +35,7 @@ import numpy as np
 
 from concur.codegen import LARGEST, Array, Vector, constant, quadratic_program
 from concur.control._constraint_rows import LimitRow, limit_rows
-from concur.control._core import OUTPUTS, LawCore
+from concur.control._core import OUTPUTS, LawCore, approach
 from concur.control._law import (
     all_velocities,
     controls,
@@ -197,7 +197,7 @@ def _nearest(
         own = [part[held:, :] for part in (rows, low, high)]
         slack = ca.DM([SLACK] * (count - held))
         first, pushed, sound = quadratic_program(size, count - held)(metric, *own, slack)
-    rest = -servo.approach * x["speeds"] - x["nominal"]
+    rest = -approach(servo) * x["speeds"] - x["nominal"]
     away = ca.vertcat(rest, ca.DM.zeros(size - servo.ns)) - first
     length = ca.sqrt(ca.bilin(metric, away, away))
     usable = ca.logic_and(length >= TINY, length <= LARGEST)
@@ -246,7 +246,7 @@ def _posed(
     forces = ca.horzcat(mass, model.shape_forces(q, v, ca.SX(servo.ns, 1)))
     torques, _, turned = controls(model, q, forces, servo.torque_weights)
     torque_map, torque = torques[:, : servo.ns], torques @ ca.vertcat(sdot, 1)
-    scaled = ca.diag(constant(servo.scales[0] * _weights(servo))) @ found.decoupling
+    scaled = ca.diag(constant(servo.margins.scales[0] * _weights(servo))) @ found.decoupling
     metric, more = mass + scaled.T @ scaled, servo.nu - model.nd
     if more:
         weights = np.ones(servo.nu) if servo.torque_weights is None else servo.torque_weights

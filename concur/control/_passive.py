@@ -260,7 +260,7 @@ class PassiveServo(TrackingLaw):
         return ca.substitute(forces, load, z), -gains * power
 
     @evaluated("(nq),(nw),(pose_size),(twist_size)->()")
-    def lyapunov_function(self, q: Vector, s: Vector, pose: Vector, twist: Vector) -> Scalar:
+    def _lyapunov(self, q: Vector, s: Vector, pose: Vector, twist: Vector) -> Scalar:
         found = self._following(q, self.velocity(q, s), pose, twist, ca.SX(self.twist_size, 1))
         moving = ca.bilin(self.model.mass_matrix(q), found.away, found.away)
         return (moving + ca.bilin(constant(self.stiffness), found.error, found.error)) / 2

@@ -93,7 +93,7 @@ def to_iosystem(servo: TrackingLaw, closed_loop: bool = False) -> control.Nonlin
             name="law",
         )
     # The state's quaternions drift in an integrator; only those of the reference are judged.
-    loop, in_pose = _closed_loop(servo), servo.attitudes["pose"]
+    loop, in_pose = _closed_loop(servo), pose_quaternions(servo.outputs)
     ends = np.cumsum([servo.nq, servo.ns, servo.pose_size, servo.twist_size])
 
     def evaluate(state: np.ndarray, inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -138,7 +138,7 @@ def _states(servo: TrackingLaw, plant: Plant) -> ca.Function:
     robot = plant.robot
     q, v = ca.SX.sym("q", servo.nq), ca.SX.sym("v", plant.nv)
     pose, twist = ca.SX.sym("pose", servo.pose_size), ca.SX.sym("twist", servo.twist_size)
-    s = servo.law_velocities(v)
+    s = taken_velocities(servo, v)
     x, ve = servo.errors(q, s, pose, twist)
     residual = robot.constraints(q) @ v
     momenta = [ca.SX.nan(6)] * 2
@@ -149,7 +149,7 @@ def _states(servo: TrackingLaw, plant: Plant) -> ca.Function:
     results = [
         x,
         ve,
-        servo.lyapunov(q, s, ReferenceSample(pose, twist, ca.SX(servo.size, 1))),
+        servo.lyapunov(q, s, ReferenceSample(pose, twist, twist * 0)),
         ca.norm_inf(residual) if plant.nf else ca.SX(0),
         robot.kinetic_energy(q, v) + robot.potential_energy(q),
         *momenta,

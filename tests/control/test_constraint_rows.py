@@ -15,6 +15,7 @@ from scipy.linalg import null_space
 import concur as cc
 from concur.control import Servo
 from concur.control._constraint_rows import LimitRow, limit_rows
+from concur.control._core import approach
 from concur.errors import ConcurError
 from concur.outputs import Output, ReferenceSample
 from concur.robot import Capsule, Mechanism, Obstacle, wheel_rows
@@ -180,7 +181,7 @@ def flyer(**rules: Any) -> Servo:
 
 
 def least_singular_value(servo: Servo, q: np.ndarray) -> float:
-    scaled = servo.scales[0][:, None] * np.asarray(servo.decoupling(q))
+    scaled = servo.margins.scales[0][:, None] * np.asarray(servo.decoupling(q))
     root = np.linalg.cholesky(np.asarray(servo.model.mass_matrix(q)))
     return float(np.linalg.svd(np.linalg.solve(root, scaled.T), compute_uv=False)[-1])
 
@@ -220,7 +221,7 @@ def test_barriers_are_second_differences_of_what_they_keep(name: str) -> None:
 
         def kept(time: float, start: Any = start, v: Any = v, vdot: Any = vdot) -> np.ndarray:
             q = servo.model.robot.integrate(start, time * v + time**2 / 2 * vdot)
-            scaled = servo.scales[0][:, None] * np.asarray(servo.decoupling(q))
+            scaled = servo.margins.scales[0][:, None] * np.asarray(servo.decoupling(q))
             mass = np.asarray(servo.model.mass_matrix(q))
             inverse = np.linalg.inv(scaled @ np.linalg.solve(mass, scaled.T))
             bound = np.linalg.norm(inverse) ** -0.5
@@ -233,7 +234,7 @@ def test_barriers_are_second_differences_of_what_they_keep(name: str) -> None:
         wide, drift, low = (np.array(part) for part in at(start, v))
         second = (after - 2 * now + before) / h**2
         assert_close((wide @ sdot + drift[:, 0]), second, 1e-5)
-        alpha, first = servo.approach, (after - before) / (2 * h)
+        alpha, first = approach(servo), (after - before) / (2 * h)
         assert_close(low[:, 0], -(alpha**2) * now - 2 * alpha * first, 1e-6)
 
 
