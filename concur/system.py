@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import Array, Vector
+from concur.codegen import Array, Place, Vector
 from concur.errors import ConcurError
 
 
@@ -57,8 +57,8 @@ class System(Protocol):
         """Indices in v of the driven velocities."""
 
     @property
-    def quaternions(self) -> Mapping[int, str]:
-        """Where unit quaternions start in q, and what they belong to; empty for none."""
+    def quaternions(self) -> Mapping[Place, str]:
+        """Where unit quaternions start in q, or directions start and end, and whose they are."""
 
     # Configurations.
     def neutral(self) -> np.ndarray:

@@ -27,7 +27,7 @@ import numpy as np
 from concur.certify._arrays import array, matrix
 from concur.certify._intervals import PRECISION, Walker, flint
 from concur.certify._taylor import Model, TaylorWalker, combined
-from concur.codegen import Array, Vector, constant
+from concur.codegen import Array, Vector, constant, unit_span
 from concur.control import Servo
 from concur.errors import OutputError, ReductionError
 from concur.robot import solve_positive_definite
@@ -149,7 +149,7 @@ class Graph:
                 whole = ca.Function("whole", [q, w], _listed(whole(placed, w)), {"cse": True})
         self.matters = _matters(whole, samples, self._typical)
         self.coordinates = tuple(i for i in range(model.nq) if i in self.matters | kept)
-        turned = {start + k for start in model.quaternions for k in range(4)}
+        turned = {k for at in map(unit_span, model.quaternions) for k in range(at.start, at.stop)}
         if turned & set(self.coordinates):
             raise OutputError(
                 where,

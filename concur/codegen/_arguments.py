@@ -79,7 +79,7 @@ def _inverse_root(excess: Any) -> Any:
 
 
 def attitude_error(
-    where: str, name: str, values: np.ndarray, starts: Mapping[Any, str]
+    where: str, name: str, values: np.ndarray, starts: Mapping[Place, str]
 ) -> ShapeError | None:
     """Build the error for the first invalid quaternion or other unit vector.
 

@@ -253,7 +253,7 @@ class Graph:
         function: ca.Function,
         shapes: list[tuple[int, ...]],
         where: str,
-        attitudes: Mapping[str, Mapping[Any, str]],
+        attitudes: Mapping[str, Mapping[Place, str]],
         bound: float,
     ) -> None:
         self._function, self._shapes, self._where = function, shapes, where

@@ -17,6 +17,7 @@ import numpy as np
 
 from concur.codegen._arguments import (
     LARGEST,
+    Place,
     as_floats,
     attitude_error,
     nonfinite_error,
@@ -112,7 +113,7 @@ class Evaluator(OneThread):
         function: ca.Function,
         shapes: Sequence[tuple[int, ...]],
         where: str,
-        quaternions: Mapping[str, Mapping[Any, str]] | None = None,
+        quaternions: Mapping[str, Mapping[Place, str]] | None = None,
         can_fail: bool | None = None,
         kept: bool = False,
     ) -> None:
@@ -366,7 +367,7 @@ def _rebuilt(
     function: ca.Function,
     shapes: Sequence[tuple[int, ...]],
     where: str,
-    quaternions: Mapping[str, Mapping[Any, str]],
+    quaternions: Mapping[str, Mapping[Place, str]],
     compile_too: bool,
 ) -> Evaluator:
     evaluator = Evaluator(function, shapes, where, quaternions)

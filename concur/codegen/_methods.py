@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MethodType
 from typing import Any, ClassVar
 
+from concur.codegen._arguments import Place
 from concur.codegen._evaluated import NONE, numeric
 from concur.codegen._evaluator import Evaluator
 from concur.codegen._library import compiled
@@ -23,12 +24,12 @@ class EvaluatedMethods:
     numbers take and return expressions, and keep no graphs, which could not contain them."""
 
     @property
-    def quaternions(self) -> Mapping[int, str]:
+    def quaternions(self) -> Mapping[Place, str]:
         """Start index of each unit quaternion in a configuration, and the name of its owner."""
         return NONE
 
     @property
-    def _attitudes(self) -> Mapping[str, Mapping[Any, str]]:
+    def _attitudes(self) -> Mapping[str, Mapping[Place, str]]:
         """Start indices of unit quaternions, by name of the argument.
 
         Numeric calls normalise them inside the graph if they are within 1e-3 of unit norm, and

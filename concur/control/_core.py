@@ -20,6 +20,7 @@ from concur.codegen import (
     Array,
     EvaluatedMethods,
     Matrix,
+    Place,
     Scalar,
     Vector,
     as_floats,
@@ -203,12 +204,12 @@ class LawCore(EvaluatedMethods, ABC):
         return ErrorDynamics(group, self.stiffness, self.damping, self.inertia, self.integral)
 
     @property
-    def quaternions(self) -> Mapping[int, str]:
+    def quaternions(self) -> Mapping[Place, str]:
         """Where the quaternions start in q, and the bodies whose joints they turn."""
         return self.model.quaternions
 
     @property
-    def _attitudes(self) -> Mapping[str, Mapping[Any, str]]:
+    def _attitudes(self) -> Mapping[str, Mapping[Place, str]]:
         """Where quaternions start in q and in a reference pose, and what they belong to."""
         return {**super()._attitudes, "pose": pose_quaternions(self.outputs)}
 

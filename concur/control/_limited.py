@@ -271,7 +271,7 @@ def _posed(
     rows, low, high = (ca.vertcat(*part) for part in zip(*parts, strict=True))
     # CasADi raises an error for bounds that cross or are NaN.
     usable = ca.logic_and(_all(low <= high), ca.sumsqr(torque) <= LARGEST**2)
-    usual = (ca.SX.eye(servo.nu), 0.0, -1.0, 1.0)
+    usual = (ca.SX.eye(servo.ns + more), 0.0, -1.0, 1.0)
     program = [ca.triu2symm(ca.triu(metric)), rows, low, high]
     program = [ca.if_else(usable, ca.densify(a), b) for a, b in zip(program, usual, strict=True)]
     lower, upper = (ca.vertcat(*side) for side in zip(*sides, strict=True))

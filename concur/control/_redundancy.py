@@ -167,6 +167,13 @@ class Redundancy:
         weight = self.weight
         if not isinstance(weight, str):
             weight = _matrix(f"{where}, `weight`", weight, model)
+        if isinstance(weight, str) and weight == "torque" and model.nd < model.ns:
+            raise OutputError(
+                f"{where}, `weight`",
+                expected='"energy", or numbers, for a system with two-spheres',
+                came='"torque", which no spin takes',
+                cure='Take "energy".',
+            )
         if self.objective == "base_rotation" and not np.any(model.robot.base.joint.basis[3:]):
             raise OutputError(
                 f"{where}, `objective`",

@@ -25,6 +25,7 @@ from concur.codegen import (
     Array,
     EvaluatedMethods,
     Matrix,
+    Place,
     Scalar,
     Vector,
     evaluated,
@@ -264,11 +265,13 @@ class LagrangianSystem(EvaluatedMethods):
         return tuple(unit for factor in self.factors for unit in factor.coordinate_units)
 
     @property
-    def quaternions(self) -> Mapping[int, str]:
-        """Where unit quaternions start in q, and the factors they belong to."""
-        found = {}
+    def quaternions(self) -> Mapping[Place, str]:
+        """Where unit quaternions start in q, and directions start and end, by factor."""
+        found = dict[Place, str]()
         for factor, (start, _) in zip(self.factors, self._starts(), strict=True):
-            if factor.quaternion_at is not None:
+            if factor.spherical:
+                found[start, start + 3] = factor.name
+            elif factor.quaternion_at is not None:
                 found[start + factor.quaternion_at] = factor.name
         return found
 
@@ -559,6 +562,26 @@ class LagrangianSystem(EvaluatedMethods):
         ]
         own = ca.diagcat(*blocks)
         return self._frame(q) @ own if self.framed else own
+
+    @evaluated("(nq),(nv)->(nv)")
+    def unspun(self, q: Vector, v: Vector) -> Vector:
+        """Velocity without the spins of two-spheres, which moves the system alike.
+
+        Parameters
+        ----------
+        q, v : array_like
+            Configuration and velocity, shapes (nq,) and (nv,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The velocity, shape (nv,).
+        """
+        w = ca.SX(self.factor_velocity(q, v))
+        for span, _ in self._spheres():
+            axis = self._axis(q, span)
+            w[span] -= ca.dot(axis, w[span]) * axis
+        return self._frame(q) @ w if self.framed else w
 
     @evaluated("(nq),(nv)->()")
     def kinetic_energy(self, q: Vector, v: Vector) -> Scalar:

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from concur.codegen import Array, constant, part
+from concur.errors import OutputError
 from concur.groups import quaternion, s2, se2, se3, so3
 from concur.robot import Placed, Twist, cross, shortest_rotation
 
@@ -673,7 +674,13 @@ class Direction(OutputGroup):
         return found
 
     def transport(self, x: Array, actual: Array | None = None) -> Array:
-        assert actual is not None, "the turns of a reference are seen along normals of a direction"
+        if actual is None:
+            raise OutputError(
+                "outputs",
+                expected="groups on which the error alone carries a twist",
+                came="S2, a direction",
+                cure="Follow the attitude, an output in SO3, or leave this question out.",
+            )
         return s2.frame(actual).T
 
     def ad(self, velocity: Array) -> Array:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from concur.codegen import EvaluatedMethods, Matrix, Scalar, Vector, evaluated
+from concur.codegen import EvaluatedMethods, Matrix, Place, Scalar, Vector, evaluated
 from concur.reduction._phase_space import PhaseSpace
 from concur.reduction._search import ROUNDING
 
@@ -76,7 +76,7 @@ class ConstantOfMotion(EvaluatedMethods):
         return self.space.nu
 
     @property
-    def quaternions(self) -> Mapping[int, str]:
+    def quaternions(self) -> Mapping[Place, str]:
         """Where the quaternions start in q, and the bodies whose joints they turn."""
         return self.space.quaternions
 

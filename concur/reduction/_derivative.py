@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import casadi as ca
 
 from concur.codegen import Array, Vector
-from concur.errors import ReductionError
 from concur.robot import Mechanism, inverse_dynamics, solve_positive_definite
 from concur.system import System
 
@@ -90,17 +90,14 @@ def following_forces(system: System, q: Vector, v: Vector, w: Vector, wdot: Vect
     """Forces M wdot + C(v) w + potential forces, (nv,), on velocities w that follow the motion v.
 
     C(v) is that of the Levi-Civita connection, (49) of source 004: Mdot = C + C^T, and C(v) v is
-    the quadratic part of the bias. Of any system it follows from bias and bracket.
+    the quadratic part of the bias. Of any system it follows from bias and bracket. With two-spheres
+    this holds of velocities, and of forces on them, without spins.
     """
     if isinstance(system, Mechanism):
         return inverse_dynamics(system, q, v, wdot, w)
-    if any(getattr(factor, "spherical", False) for factor in getattr(system, "factors", ())):
-        raise ReductionError(
-            f"Coriolis factor of `{system.name}`",
-            expected="a system in which every velocity moves a mass",
-            came="a two-sphere, whose spin moves none",
-            cure="Describe the body by SO3, or as a ball joint of a Mechanism.",
-        )
+    if getattr(system, "spins", ()):
+        whole: Any = system
+        v, w = whole.unspun(q, v), whole.unspun(q, w)
     still = ca.SX(system.nv, 1)
     both = (system.bias(q, v + w) - system.bias(q, v - w)) / 4
     moved = wdot + frame_bracket(system, q, v, w) / 2

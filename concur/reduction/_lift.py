@@ -14,7 +14,16 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import Array, EvaluatedMethods, Matrix, Scalar, Vector, constant, evaluated
+from concur.codegen import (
+    Array,
+    EvaluatedMethods,
+    Matrix,
+    Place,
+    Scalar,
+    Vector,
+    constant,
+    evaluated,
+)
 from concur.errors import ReductionError, shown
 from concur.reduction._derivative import along, following_forces
 from concur.results import show
@@ -70,7 +79,7 @@ class Lift(EvaluatedMethods):
         return self.system.name
 
     @property
-    def quaternions(self) -> Mapping[int, str]:
+    def quaternions(self) -> Mapping[Place, str]:
         """Where the quaternions start in q, and the bodies whose joints they turn."""
         return self.system.quaternions
 

@@ -221,6 +221,13 @@ class ReducedModel(Lift):
         ----------
         Source 004, (4)-(17), (20), (22)-(26).
         """
+        if getattr(self.system, "spins", ()):
+            raise ReductionError(
+                f"Coriolis factor of `{self.name}`",
+                expected="a system in which every velocity moves a mass",
+                came="a two-sphere, whose spin moves none",
+                cure="Describe the body by SO3, or as a ball joint of a Mechanism.",
+            )
         away, speeds, still = ca.SX.sym("away", self.ns), ca.SX.sym("s", self.ns), ca.SX(self.ns, 1)
 
         horizontal, drift = self.lift(q)

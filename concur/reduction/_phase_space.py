@@ -18,7 +18,7 @@ from itertools import product
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array, EvaluatedMethods, Matrix, Vector, constant, evaluated
+from concur.codegen import Array, EvaluatedMethods, Matrix, Place, Vector, constant, evaluated
 from concur.errors import ReductionError
 from concur.reduction._model import ReducedModel, check_model
 from concur.reduction._search import ROUNDING
@@ -40,7 +40,7 @@ class PhaseSpace(EvaluatedMethods):
         )
 
     @property
-    def quaternions(self) -> Mapping[int, str]:
+    def quaternions(self) -> Mapping[Place, str]:
         return self.model.quaternions
 
     def energy(self, q: Vector, p: Vector) -> Array:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array, EvaluatedMethods, Vector, evaluated
+from concur.codegen import Array, EvaluatedMethods, Place, Vector, evaluated
 from concur.errors import ConcurError, DescriptionError, UnknownNameError, entries, shown
 from concur.robot._body import Body
 
@@ -303,7 +303,7 @@ class BodyTree(EvaluatedMethods):
         return np.concatenate([body.joint.neutral for body in self.bodies])
 
     @cached_property
-    def quaternions(self) -> Mapping[int, str]:
+    def quaternions(self) -> Mapping[Place, str]:
         """Where the quaternions start in q, and the bodies whose joints they turn."""
         return {
             span.start + body.joint.quaternion_at: body.name

@@ -13,7 +13,7 @@ import numpy as np
 from annotated_types import Len
 from numpy.typing import ArrayLike
 
-from concur.codegen import Array, Vector, attitude_error, evaluated, finite_floats
+from concur.codegen import Array, Vector, attitude_error, evaluated, finite_floats, unit_span
 from concur.errors import DescriptionError, shown
 from concur.robot._bodies import BodyTree
 from concur.robot._massless import Cable, find_cables
@@ -581,8 +581,8 @@ class Tree(BodyTree):
         error = attitude_error(where, "q", array, self.quaternions)
         if error is not None:
             raise error
-        for start in self.quaternions:
-            array[start : start + 4] /= np.linalg.norm(array[start : start + 4])
+        for span in map(unit_span, self.quaternions):
+            array[span] /= np.linalg.norm(array[span])
         if not self.following:
             return array
         coupled = self._geared(array)

@@ -11,7 +11,7 @@ from typing import ClassVar, cast
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Vector, as_floats, evaluated
+from concur.codegen import Place, Vector, as_floats, evaluated
 from concur.errors import SimulationError, shown
 from concur.export import write_fmu
 from concur.reduction import ReducedModel, along
@@ -154,7 +154,7 @@ class Plant(SlippingWheels):
         return self.robot.name
 
     @property
-    def quaternions(self) -> Mapping[int, str]:
+    def quaternions(self) -> Mapping[Place, str]:
         """Where the quaternions start in q, and the bodies whose joints they turn."""
         return self.robot.quaternions
 

@@ -67,7 +67,8 @@ class Recorder:
         if "margin" not in rows:
             rows["margin"] = self.margins(q)[0]
         error, error_rate = rows["error"][0], rows["velocity_error"][0]
-        rows["ideal"] = servo.error_dynamics.solve(error, error_rate, t)
+        solved = servo.error_dynamics.solve(error, error_rate, t)
+        rows["ideal"] = _along_normals(servo, solved, rows["error"])
         if servo.size and not servo.linearizes:
             rows["ideal"] = np.full_like(rows["ideal"], np.nan)
         # No step leads to the first state, and where the law failed its torque is not finite.
@@ -159,6 +160,21 @@ def _states(servo: TrackingLaw, plant: Plant) -> ca.Function:
     return ca.Function(
         "record", [q, v, pose, twist], [ca.densify(ca.SX(r)) for r in results], {"cse": True}
     )
+
+
+def _along_normals(servo: TrackingLaw, ideal: np.ndarray, error: np.ndarray) -> np.ndarray:
+    """Ideal errors (k, size), those of directions along the normals that the errors have then."""
+    found, start = ideal.copy(), 0
+    for output in servo.outputs:
+        span = slice(start, start + output.dim)
+        start = span.stop
+        if output.group == "S2":
+            sizes, own = (np.linalg.norm(x[:, span], axis=1) for x in (ideal, error))
+            moving = own > 0.0
+            found[moving, span] = (
+                error[moving, span] * (sizes / np.where(moving, own, 1.0))[moving, None]
+            )
+    return found
 
 
 def _metric(servo: TrackingLaw) -> ca.Function:

@@ -96,7 +96,8 @@ class Run(RunData):
     error, velocity_error : numpy.ndarray
         x = log(r^-1 gamma) and ve, shape (k, size).
     ideal : numpy.ndarray
-        The exact error dynamics started from the first error, shape (k, size).
+        The exact error dynamics started from the first error, shape (k, size). Of a direction its
+        length is theirs: the normals along which it is written turn with the error.
     lyapunov : numpy.ndarray
         Lyapunov function (x KP x + ve I ve) / 2 of pose and velocity error, shape (k,): the sum of
         its parts in m^2/s^2 and in rad^2/s^2. That of a `PassiveServo` in J.

@@ -205,13 +205,13 @@ def test_torques_of_a_pendulum_are_those_of_source_002() -> None:
     np.testing.assert_allclose(run.q[-1], found.y[:3, -1], atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["relative", "camera"])
+@pytest.mark.parametrize("name", ["pendulum", "chain of two", "relative", "camera"])
 def test_passive_servo_loses_energy_at_its_rate(name: str) -> None:
     law, rng = made(name, cc.PassiveServo, rate=2.0), np.random.default_rng(3)
     system = law.model.system
     q = system.neutral()
-    if name == "chain of two":
-        q = np.array([0.6, 0.0, -0.8, 0.0, -0.6, -0.8])
+    if name in ("pendulum", "chain of two"):
+        q = np.array([0.6, 0.0, -0.8, 0.0, -0.6, -0.8])[: law.nq]
     else:
         q[7:] = [0.4, -0.7, 1.2, 0.3, 0.8, 0.2]
     run = cc.simulate(system, law, goal(law, rng, q, 0.9), 1.0, q, np.zeros(law.ns), dt=2e-3)
@@ -219,6 +219,12 @@ def test_passive_servo_loses_energy_at_its_rate(name: str) -> None:
     least = np.exp(-2 * 0.99 * decay * run.t)
     assert (np.diff(run.lyapunov) < 0.0).all()
     assert (run.lyapunov <= run.lyapunov[0] * least * (1 + 1e-6)).all()
+    if law.nq < 7:  # nothing but spins is left over: the power of springs and dampers, exactly
+        off = run.velocity_error - 2.0 * run.error
+        power = -KD * np.sum(off**2, axis=1) - KP * 2.0 * np.sum(run.error**2, axis=1)
+        found = (run.lyapunov[2:] - run.lyapunov[:-2]) / (run.t[2:] - run.t[:-2])
+        smooth = np.all([abs(run.t[1:-1] - t) > 4e-3 for t in (0.5, 1.1)], axis=0)
+        np.testing.assert_allclose(found[smooth], power[1:-1][smooth], rtol=2e-3)
 
 
 @pytest.mark.parametrize("kind", ["waypoints", "table", "polynomial", "rest_to_rest", "file"])
@@ -346,6 +352,30 @@ def test_references_that_are_no_directions_are_refused() -> None:
         tick(q, s, bad)
     with pytest.raises(ConcurError, match="S2"):
         cc.simulate(law.model.system, law, ref.hold([0.0] * 6 + [1.0], "R3xSO3"), 1.0, q, s)
+
+
+@pytest.mark.parametrize("limit", [8.0, 12.0])
+def test_torque_limits_of_a_pendulum_with_three_motors(limit: float) -> None:
+    """The programme has no use for the spin either; where torques suffice the goal is reached."""
+    law = made("pendulum", torque_limits=limit)
+    aim = ref.hold([0.6, 0.0, 0.8], group="S2")
+    run = cc.simulate(law.model.system, law, aim, 4.0, [0.0, 0.6, -0.8], [0.1, 0.0, 0.0], dt=4e-3)
+    assert abs(run.u).max() <= limit
+    assert run.active.any()
+    assert np.linalg.norm(run.error[-1]) < 2e-3
+
+
+def test_configurations_off_the_sphere_are_refused() -> None:
+    law = made("pendulum")
+    aim, tick = ref.hold([0.6, 0.0, 0.8], group="S2")(0.0), law.compile(interpreted=True)
+    near = np.array([0.0, 0.6, -0.8])
+    torque = tick(1.0009 * near, np.zeros(3), aim).copy()
+    np.testing.assert_allclose(torque, law.torque(near, np.zeros(3), aim), atol=1e-12)
+    for length in (0.0, 0.998, 1.5):
+        with pytest.raises(ShapeError, match="direction of `link0`"):
+            tick(length * near, np.zeros(3), aim)
+    with pytest.raises(OutputError, match="no spin takes"):
+        made("pendulum", redundancy=cc.control.Redundancy(weight="torque"))
 
 
 def test_opposite_directions_have_an_answer() -> None:
