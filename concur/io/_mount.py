@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any
 
 from concur.errors import DescriptionError
-from concur.robot import Mechanism, Pose, mount
+from concur.robot import Mechanism, Mimic, Motor, Pose, mount
 from concur.tables import FileName, OneOrMore, Text, located, variant
 
 
@@ -53,6 +53,50 @@ class Mounts:
 
 ROBOT = variant(Mechanism, "Mechanism", Mounts)
 """Table of a robot file."""
+
+
+def take_mounted(given: dict[str, Any]) -> dict[str, Any]:
+    """Take the motors and mimics that name bodies or joints of mounted robots out of a robot.
+
+    What is left makes a robot that carries the others.
+    """
+    mine = {name for body in given["bodies"] for name in (body.name, body.joint_label)}
+    later = {}
+    for table in ("motors", "mimics"):
+        entries = given.get(table, [])
+        later[table] = [entry for entry in entries if not _named(entry) <= mine]
+        given[table] = [entry for entry in entries if _named(entry) <= mine]
+    return later
+
+
+def _named(entry: Motor | Mimic) -> set[str]:
+    """Bodies and joints that a motor or a mimic names."""
+    if isinstance(entry, Mimic):
+        return {entry.body, entry.of}
+    joints = {name.partition("[")[0] for name in entry.ratios}  # of freedoms such as ball[wx]
+    return joints | {name for name in (entry.stator, entry.body) if name is not None}
+
+
+def with_motors(robot: Mechanism, later: Mapping[str, Any], stated: Collection[str]) -> Mechanism:
+    """A robot with mounted ones, and the motors and mimics that name their parts.
+
+    Their joints no longer have a motor each, but those whose motor the file has `stated`.
+    """
+    if not any(later.values()):
+        return robot
+    names = {name.partition("[")[0] for motor in later["motors"] for name in motor.ratios}
+    names |= {mimic.body for mimic in later["mimics"]}
+    driven = {robot.joints[name] for name in names if name in robot.joints}
+    return replace(
+        robot,
+        motors=[*robot.motors, *later["motors"]],
+        mimics=[*robot.mimics, *later["mimics"]],
+        actuated=[
+            name
+            for name in robot.actuated or ()
+            if name in stated or robot.joints[name] not in driven
+        ],
+    )
 
 
 def mounted(

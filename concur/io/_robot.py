@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib import resources
 from os import PathLike
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from concur.errors import ConcurError, DescriptionError
-from concur.io._mount import ROBOT, mounted
+from concur.io._mount import ROBOT, mounted, take_mounted, with_motors
 from concur.io._names import blame
 from concur.robot import Body, Mechanism
 from concur.tables import build, fault, file_named, located, read_toml
@@ -151,13 +152,26 @@ def _load(
     mounts = given.pop("mount", ())
     folder = Path(path).resolve().parent
     given["bodies"] = [_with_meshes(body, folder) for body in given["bodies"]]
-    try:
+    later = take_mounted(given) if mounts else {}
+    with _blamed(path, given):
         robot = Mechanism(**given)
+    if not mounts:
+        return robot
+    robot = mounted(robot, mounts, path, _load, (*trail, Path(path).resolve()))
+    with _blamed(path, later):
+        return (
+            with_motors(robot, later, given.get("actuated", ())) if any(later.values()) else robot
+        )
+
+
+@contextmanager
+def _blamed(path: str | PathLike[str], given: Mapping[str, Any]) -> Iterator[None]:
+    """Put the table of these parts before the place of errors of the whole robot."""
+    try:
+        yield
     except ConcurError as error:
         with located(path, *blame(error, given)):
             raise
-    here = (*trail, Path(path).resolve())
-    return mounted(robot, mounts, path, _load, here) if mounts else robot
 
 
 def _with_meshes(body: Body, folder: Path) -> Body:

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import casadi as ca
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from concur.codegen import DRIFT, Array, constant, finite_floats
 from concur.errors import DescriptionError, ShapeError, shown
@@ -156,7 +157,7 @@ class Pose:
         **dict.fromkeys(
             (
                 "rpy",
-                "rpy_deg",
+                "rotation_deg",
                 "attitude_deg",
                 "euler",
                 "angles",
@@ -164,8 +165,8 @@ class Pose:
                 "orientation",
                 "axis_angle",
             ),
-            "Give the rotation as a unit quaternion: rotation = [x, y, z, w]; by the angle a about "
-            "the unit axis n it is [n sin(a/2), cos(a/2)].",
+            "Write rpy_deg = [roll, pitch, yaw] in degrees, or a unit quaternion: rotation = "
+            "[x, y, z, w]; by the angle a about the unit axis n it is [n sin(a/2), cos(a/2)].",
         ),
         **dict.fromkeys(("xyz", "position", "origin"), "Write translation = [x, y, z], m."),
     }
@@ -185,6 +186,58 @@ class Pose:
             rotation = rotation / norm
         object.__setattr__(self, "translation", translation)
         object.__setattr__(self, "rotation", tuple(float(x) for x in rotation))
+
+    @classmethod
+    def from_table(
+        cls,
+        translation: Vector3 = (0.0, 0.0, 0.0),
+        rotation: Quaternion | None = None,
+        rpy_deg: Vector3 | None = None,
+    ) -> Pose:
+        """A frame's position and orientation in another frame, by `rotation` or `rpy_deg`.
+
+        Parameters
+        ----------
+        translation : sequence of float
+            Origin of the frame, shape (3,), m.
+        rotation : sequence of float, optional
+            Unit quaternion x, y, z, w, shape (4,), which maps coordinates of the frame to those of
+            the other; normalised here, within 1e-3 of unit norm. Default: not turned.
+        rpy_deg : sequence of float, optional
+            Roll, pitch and yaw, shape (3,), deg, in place of `rotation`: turns about the axes x,
+            then y, then z of the other frame, as `rpy` of URDF. Default: none, with `rotation`.
+
+        Returns
+        -------
+        Pose
+            The pose.
+
+        Raises
+        ------
+        DescriptionError
+            If both `rotation` and `rpy_deg` are given.
+        ShapeError
+            As of the constructor.
+
+        Examples
+        --------
+        >>> import concur as cc
+        >>> cc.Pose.from_table(rpy_deg=(0.0, 0.0, 90.0)).rotation_matrix.round(9)[1].tolist()
+        [1.0, 0.0, 0.0]
+        """
+        if rpy_deg is None:
+            return cls(translation, cls.rotation if rotation is None else rotation)
+        if rotation is not None:
+            raise DescriptionError(
+                "Pose, `rpy_deg`",
+                expected="either `rotation` or `rpy_deg`",
+                came="both",
+                cure="Keep one of them.",
+                field="rpy_deg",
+            )
+        angles = vector(rpy_deg, 3, "Pose, `rpy_deg`")
+        turn = Rotation.from_euler("xyz", angles, degrees=True).as_quat()
+        return cls(translation, tuple(turn.tolist()))
 
     @property
     def rotation_matrix(self) -> np.ndarray:

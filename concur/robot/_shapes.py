@@ -112,7 +112,8 @@ class Shape:
         type: Annotated[str, Choice(tuple(KINDS))],
         size: NumberOrList,
         translation: Vector3 = (0.0, 0.0, 0.0),
-        rotation: Quaternion = (0.0, 0.0, 0.0, 1.0),
+        rotation: Quaternion | None = None,
+        rpy_deg: Vector3 | None = None,
         file: str = "",
     ) -> Shape:
         """A part of a body's look in drawings, with the pose of its centre in the body frame.
@@ -126,9 +127,12 @@ class Shape:
             of a capsule without its caps; radius of a sphere. Of a mesh: factors of its lengths.
         translation : sequence of float
             Centre of the shape, shape (3,), m.
-        rotation : sequence of float
+        rotation : sequence of float, optional
             Unit quaternion x, y, z, w, shape (4,), which maps coordinates of the shape to those of
-            the body.
+            the body. Default: not turned.
+        rpy_deg : sequence of float, optional
+            Roll, pitch and yaw, shape (3,), deg, in place of `rotation`, as `rpy` of URDF. Default:
+            none, with `rotation`.
         file : str
             File of a mesh, relative to the file of the robot.
 
@@ -138,7 +142,7 @@ class Shape:
             The shape.
         """
         sizes = size if isinstance(size, Sequence) else [size] * (3 if type == "mesh" else 1)
-        return cls(type, sizes, Pose(translation, rotation), file)
+        return cls(type, sizes, Pose.from_table(translation, rotation, rpy_deg), file)
 
     @property
     def capsule(self) -> tuple[Any, Any, float] | None:

@@ -155,3 +155,50 @@ def test_boxes_have_edges() -> None:
     for size in ((1, 1), (-1e-9, 1, 1), (1, float("nan"), 1)):
         with pytest.raises(ConcurError, match="box"):
             cc.Inertia.box(1.0, size)
+
+
+@pytest.mark.parametrize(
+    "rpy", [(0.0, 90.0, 0.0), (30.0, -40.0, 110.0), (180.0, -90.0, 25.0), (-400.0, 12.5, 360.0)]
+)
+def test_poses_in_degrees_are_those_of_urdf(rpy: tuple[float, ...], tmp_path: Path) -> None:
+    """Against the origin of a joint as Pinocchio reads it; of mount, body and shape."""
+    pinocchio = pytest.importorskip("pinocchio")
+    origin = f'<origin xyz="0.1 0.2 0.3" rpy="{" ".join(map(repr, np.radians(rpy).tolist()))}"/>'
+    text = URDF.replace('<axis xyz="0 1 0"/>', origin + '<axis xyz="0 1 0"/>')
+    turn = pinocchio.buildModelFromXML(text).jointPlacements[1].rotation
+    (tmp_path / "arm.urdf").write_text(URDF)
+    pose = f"translation = [0.1, 0.2, 0.3], rpy_deg = {list(rpy)}"
+    (tmp_path / "sat.toml").write_text(
+        f'{SATELLITE}shape = {{ type = "box", size = [1, 1, 1], {pose} }}\n[[bodies]]\n'
+        f'name = "camera"\nparent = "bus"\njoint = {{ type = "Fixed" }}\nplacement = {{ {pose} }}\n'
+        f'[[mount]]\nfile = "arm.urdf"\nat = {{ {pose} }}\n'
+    )
+    bus, *others = cc.load(tmp_path / "sat.toml").bodies
+    placed = {body.name: body.placement for body in others} | {"shape": bus.shape[0].placement}
+    for name in ("camera", "foot", "shape"):
+        assert placed[name].translation == (0.1, 0.2, 0.3)
+        assert_close(placed[name].rotation_matrix, turn, 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("pose", "words"),
+    [
+        ("rotation = [0, 0, 0, 1], rpy_deg = [0, 0, 0]", "either `rotation` or `rpy_deg`, got both"),
+        ("rpy_deg = [0, 0]", "expected 3 numbers"),
+        ("rpy_deg = [0, 0, nan]", "within 1e9, got nan"),
+        ("rpy = [0, 0, 0]", r"Write rpy_deg = \[roll, pitch, yaw\] in degrees"),
+        ("rotation = [0, 0, 0.6, 0.9]", "expected a unit quaternion"),
+    ],
+)
+@pytest.mark.parametrize("place", ["placement", "shape", "at"])
+def test_wrong_poses_are_refused(pose: str, words: str, place: str, tmp_path: Path) -> None:
+    (tmp_path / "arm.urdf").write_text(URDF)
+    text = {
+        "placement": f"placement = {{ {pose} }}",
+        "shape": f'shape = {{ type = "box", size = [1, 1, 1], {pose} }}',
+        "at": f'[[mount]]\nfile = "arm.urdf"\nat = {{ {pose} }}',
+    }[place]
+    (tmp_path / "sat.toml").write_text(f"{SATELLITE}{text}\n")
+    with pytest.raises(ConcurError, match=words) as caught:
+        cc.load(tmp_path / "sat.toml")
+    assert place in f"{caught.value.table} {caught.value.field}"

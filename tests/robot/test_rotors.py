@@ -68,7 +68,7 @@ class Separate:
     """The robot in Pinocchio with a body for each rotor, and the gears G to its velocities."""
 
     def __init__(self, robot: cc.Mechanism) -> None:
-        parts, inertias = {body.name: body for body in robot.bodies}, {}
+        parts, inertias = {body.joint_label: body for body in robot.bodies}, {}
         gears, added = [np.eye(robot.nv)], []
         for motor in robot.motors:
             name, ratio = next(iter(motor.ratios.items()))
@@ -158,6 +158,84 @@ def test_reduced_model_keeps_momentum_with_spinning_rotors() -> None:
     assert_close(robot.momentum(q, v), mu, 1e-12)
     vdot = accelerated(robot, q, v, u)
     assert_close(model.acceleration(q, s, u), vdot[list(model.shape)], 1e-10)
+
+
+HOST = """
+name = "host"
+[[bodies]]
+name = "hull"
+joint = { type = "Free" }
+inertia = { mass = 50.0, box = [1.0, 2.0, 3.0] }
+[[mount]]
+file = "arm.FORMAT"
+prefix = "a_"
+at = { translation = [0.1, 0.2, 0.3], rpy_deg = [30.0, -40.0, 110.0] }
+[[motors]]
+name = "turn drive"
+joints = "a_turn"
+gear = 50.0
+rotor = 2e-4
+torque = 0.04
+[[motors]]
+name = "both"
+joints = { a_lift = 1.0, a_slide = -0.3 }
+gear = 30.0
+rotor = 1e-4
+stator = "a_turn"
+shaft = [0.0, 0.6, 0.8]
+[[motors]]
+name = "jet"
+body = "a_slide"
+wrench = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+"""
+
+
+def hosted(folder: Path, text: str, form: str) -> cc.Mechanism:
+    """A hull with an arm of a file without motors, whose motors the file of the hull has."""
+    base, _, turn, lift, slide, *_ = bodies(cc.joints.Fixed())
+    turn, lift = (replace(body, torque_limit=3.0) for body in (turn, lift))
+    cc.Mechanism("arm", [base, replace(turn, parent="base"), lift, slide]).save(
+        folder / f"arm.{form}"
+    )
+    (folder / "host.toml").write_text(text.replace("FORMAT", form))
+    return cc.load(folder / "host.toml")
+
+
+@pytest.mark.parametrize("form", ["toml", "urdf", "xml"])
+def test_motors_of_joints_of_a_mounted_robot(form: str, tmp_path: Path) -> None:
+    robot = hosted(tmp_path, HOST, form)
+    assert robot.control_names == ("turn drive", "both", "jet")
+    assert robot.control_limits.tolist() == pytest.approx([0.04, 0.1, np.inf])
+    other, rng = Separate(replace(robot, motors=robot.motors[:2])), np.random.default_rng(1)
+    gears = other.gears
+    for _ in range(3):
+        q, v = robot.random(rng), rng.normal(size=robot.nv)
+        there = other.q(q)
+        assert_close(robot.mass_matrix(q), gears.T @ other.oracle.mass_matrix(there) @ gears, 1e-9)
+        bias = gears.T @ other.oracle.bias(there, gears @ v)
+        assert_close(robot.bias(q, v), bias, 1e-9)
+        column = robot.actuation(q)[list(robot.freedom_names).index("a_slide"), 1]
+        assert column == -9.0
+    assert cc.load(robot.save(tmp_path / "whole.toml")[0]) == robot
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"a_turn"\ngear', '"a_trun"\ngear', r"`joints`: .*Did you mean 'a_turn'\?"),
+        ("a_slide = -0.3", "a_silde = -0.3", r"`joints`: .*Did you mean 'a_slide'\?"),
+        ('stator = "a_turn"', 'stator = "a_trun"', r"`stator`: .*Did you mean 'a_turn'\?"),
+        ('body = "a_slide"', 'body = "slide"', r"`body`: .*Did you mean 'a_slide'\?"),
+        ('name = "both"', 'name = "a_turn"', "a name that no joint and no other motor has"),
+    ],
+)
+def test_wrong_names_of_mounted_joints_are_refused(
+    old: str, new: str, words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConcurError, match=words) as caught:
+        hosted(tmp_path, HOST.replace(old, new), "toml")
+    assert caught.value.table.startswith("[[motors]]")
+    assert caught.value.file.endswith("host.toml")
 
 
 @pytest.mark.parametrize("ratio", [1.0, 60.0])
