@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -21,7 +21,7 @@ from concur.io._task import Task, load_task
 from concur.io._urdf_lint import suspicious_urdf
 from concur.reduction import Audit, ReducedModel, SymmetryReport, reduce, symmetry
 from concur.results import JsonResult, Row, Table, picked, plain
-from concur.robot import Body, Mechanism, suspicious
+from concur.robot import Body, Mechanism, Motor, suspicious
 from concur.simulation import error_parts
 from concur.tables import located, read_toml, suggest_file
 
@@ -240,6 +240,7 @@ class Check(JsonResult):
         return own | {
             "bodies": [_body(body, self.robot) for body in self.robot.bodies],
             "wheels": [picked(wheel, "body", "kind", "radius") for wheel in self.robot.wheels],
+            "motors": [_motor(motor) for motor in self.robot.motors],
             "kind": self.model.kind,
             "reason": self.model.reason,
             "shape": list(self.model.shape_names),
@@ -396,3 +397,9 @@ def _body(body: Body, robot: Mechanism) -> dict[str, Any]:
         "driven": body.name in robot.driven_bodies,
     }
     return own | picked(body.joint, *shape) if shape else own
+
+
+def _motor(motor: Motor) -> dict[str, Any]:
+    """Fields of a motor that its file states."""
+    stated = (one.name for one in fields(motor) if getattr(motor, one.name) != one.default)
+    return picked(motor, *stated)

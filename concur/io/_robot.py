@@ -13,7 +13,7 @@ from typing import Any
 from concur.errors import ConcurError, DescriptionError
 from concur.io._mount import ROBOT, mounted, take_mounted, with_motors
 from concur.io._names import blame
-from concur.robot import Body, Mechanism
+from concur.robot import Body, Mechanism, repeated_limits
 from concur.tables import build, fault, file_named, located, read_toml
 
 ROBOT_FILES = (".toml", ".urdf", ".xacro", ".xml", ".mjcf")
@@ -152,6 +152,15 @@ def _load(
     mounts = given.pop("mount", ())
     folder = Path(path).resolve().parent
     given["bodies"] = [_with_meshes(body, folder) for body in given["bodies"]]
+    for body, field, motor in repeated_limits(given["bodies"], given.get("motors", ())):
+        raise fault(
+            path,
+            f'[[bodies]] "{body.name}"',
+            field,
+            expected=f"no limit that the motor `{motor.name}` states, behind its gear",
+            came=f"{getattr(body, field)[0]:g}",
+            cure=f"Remove `{field}`: the limits of a motor hold at its joint.",
+        )
     later = take_mounted(given) if mounts else {}
     with _blamed(path, given):
         robot = Mechanism(**given)

@@ -34,6 +34,7 @@ from concur.robot._lint import (
     suspicious_start,
     suspicious_units,
 )
+from concur.robot._lint_motors import repeated_limits as repeated_limits
 from concur.robot._mechanism import Mechanism
 from concur.robot._motor import Mimic, Motor
 from concur.robot._motor import speed_torque_line as speed_torque_line

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from concur.robot._body import Body
 from concur.robot._mechanism import Mechanism
 from concur.robot._motor import Motor
 from concur.robot.joints import Free
@@ -61,6 +62,38 @@ def suspicious_motors(robot: Mechanism) -> tuple[str, ...]:
         )
         found += [f"motor `{motor.name}`: {text}" for text in texts]
     return tuple(found)
+
+
+def repeated_limits(
+    bodies: Iterable[Body], motors: Sequence[Motor]
+) -> Iterator[tuple[Body, str, Motor]]:
+    """Find limits of joints that state the number of their only motor again.
+
+    Parameters
+    ----------
+    bodies : iterable of Body
+        The bodies.
+    motors : sequence of Motor
+        The motors.
+
+    Yields
+    ------
+    body : Body
+        Body of the joint.
+    field : str
+        Its field, "torque_limit" or "speed_limit".
+    motor : Motor
+        The motor.
+    """
+    for body in bodies:
+        of_joint = [motor for motor in motors if body.joint_label in motor.ratios]
+        if len(of_joint) != 1 or len(of_joint[0].ratios) != 1:
+            continue
+        motor = of_joint[0]
+        torque, speed = motor.torque * motor.reduction, motor.speed / motor.reduction
+        for field, most in (("torque_limit", torque), ("speed_limit", speed)):
+            if most < math.inf and math.isclose(getattr(body, field)[0], most, rel_tol=1e-9):
+                yield body, field, motor
 
 
 def _units(motor: Motor, unit: str, heaviest: float) -> Iterator[str]:

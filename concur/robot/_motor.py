@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from numbers import Integral
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 import casadi as ca
@@ -250,11 +251,12 @@ class Motor:
             if getattr(self, name) not in get_args(Side):
                 wanted = '"motor" or "joint"'
                 raise _refusal(f"{where}, `{name}`", wanted, shown(getattr(self, name)))
-        counts = self.encoder
-        if counts is not None and (
-            isinstance(counts, bool) or not isinstance(counts, int) or counts < 1
-        ):
-            raise _refusal(f"{where}, `encoder`", "a whole number above zero", shown(counts))
+        counts: Any = self.encoder
+        if counts is not None:
+            if isinstance(counts, bool) or not isinstance(counts, Integral) or counts < 1:
+                expected = "a whole number above zero, without a decimal point"
+                raise _refusal(f"{where}, `encoder`", expected, shown(counts))
+            kept["encoder"] = int(counts)
         if (self.thermal_time is None) != (self.continuous == math.inf):
             lacks = "continuous" if self.continuous == math.inf else "thermal_time"
             unit = "N m" if lacks == "continuous" else "s"

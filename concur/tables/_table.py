@@ -120,7 +120,7 @@ def check(
     else:
         text = first["msg"].removeprefix("Input should be ")
         text = WORDS.get(text, text)
-        facts = {"expected": text, "came": show(given), "cure": _cure(given, facts)}
+        facts = {"expected": text, "came": show(given), "cure": _cure(given, text, facts)}
     place = split(loc, data if whole is None else whole)
     told = {name: facts[name] for name in ("expected", "came", "cure")}
     raise fault(path, *place, **told) from None
@@ -179,7 +179,9 @@ def _written(loc: tuple[str | int, ...], data: Any) -> tuple[str | int, ...]:
     return tuple(found)
 
 
-def _cure(value: object, facts: Mapping[str, Any]) -> str:
+def _cure(value: object, expected: str, facts: Mapping[str, Any]) -> str:
+    if isinstance(value, float) and value.is_integer() and "whole" in expected:
+        return f"Write {int(value)}, without a decimal point."
     if not isinstance(value, str):
         return "Correct the entry."
     try:

@@ -20,6 +20,7 @@ from concur.robot import (
     Tree,
     Wheel,
     joints,
+    repeated_limits,
 )
 from concur.writers._names import check
 
@@ -35,7 +36,8 @@ def to_toml(robot: Tree) -> str:
     Returns
     -------
     str
-        Content of a robot file: `concur.load` reads an equal robot from it.
+        Content of a robot file: `concur.load` reads an equal robot from it, but for limits of
+        joints that their motors state too, which are left out.
 
     Raises
     ------
@@ -59,7 +61,13 @@ def to_toml(robot: Tree) -> str:
     )
     if robot.actuated != plain.actuated:
         document.add("actuated", tomlkit.item(list(robot.actuated or ())))
-    document.add("bodies", tables([_body(body) for body in robot.bodies]))
+    twice = [(body.name, name) for body, name, _ in repeated_limits(robot.bodies, robot.motors)]
+    parts = [_body(body) for body in robot.bodies]
+    for part in parts:
+        for name in ("speed_limit", "torque_limit"):
+            if (part["name"], name) in twice:
+                del part[name]
+    document.add("bodies", tables(parts))
     add_parts(document, robot, ("wheels", "motors", "mimics", "steering"))
     if isinstance(robot, Mechanism) and robot.keyframes:
         states = tomlkit.table()

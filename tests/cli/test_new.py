@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import tomllib
 
 import pytest
 from typer.testing import CliRunner
@@ -80,6 +82,15 @@ def test_robots_and_tasks_run(kind, tmp_path):
         assert "$" not in text
         assert text.startswith("# ")
         assert max(len(line) for line in text.splitlines()) <= 100
+    # With the lines of numbers that are only shown, the robot and its run are still valid.
+    file = folder / "robot.toml"
+    file.write_text(re.sub(r"^# (?=\w+ = )", "", file.read_text(), flags=re.MULTILINE))
+    motor, *_ = tomllib.loads(file.read_text())["motors"]
+    assert {"encoder", "viscous", "continuous", "no_load_speed", "efficiency"} <= motor.keys()
+    assert json.loads(run("check", file, "--json").stdout)["motors"][0] == motor
+    task = folder / "task.toml"
+    task.write_text(f"{task.read_text()}[imperfections]\n")
+    assert run("check", task).exit_code == 0
 
 
 @pytest.mark.usefixtures("undrawn")

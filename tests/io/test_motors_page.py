@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -146,3 +146,45 @@ def test_a_number_of_a_motor_in_another_table_is_found() -> None:
     assert misplaced(TASK + "[[axes]]\nencoder = 2048\n") == {"encoder"}
     rig = (ROOT / "examples/rover_rig/rig.toml").read_text(encoding="utf-8")
     assert misplaced(rig.replace("node = 1", "node = 1\ngear = 2.0", 1)) == {"gear"}
+
+
+@pytest.mark.parametrize(
+    ("limit", "repeats"),
+    [
+        ("torque_limit = 9.1", True), ("torque_limit = 9.1000001", False),
+        ("torque_limit = 9.0", False), ("torque_limit = 0.35", False),
+        ("speed_limit = 26.923076923076923", True), ("speed_limit = 27.0", False),
+    ],
+)  # fmt: skip
+def test_limits_of_joints_do_not_repeat_those_of_their_motors(
+    limit: str, repeats: bool, tmp_path: Path
+) -> None:
+    file = tmp_path / "rover.toml"
+    old = 'name = "right_wheel"\n'
+    file.write_text(ROBOT.replace(old, f"{old}{limit}\n", 1))
+    if repeats:
+        with pytest.raises(cc.errors.DescriptionError, match="the motor `right motor` states") as e:
+            cc.load(file)
+        assert (e.value.table, e.value.field) == ('[[bodies]] "right_wheel"', limit.split()[0])
+        return
+    robot = cc.load(file)
+    field, number = limit.split(" = ")
+    assert getattr(robot.bodies[2], field) == (float(number),)
+    assert cc.load(robot.save(tmp_path / "again.toml")[0]) == robot
+
+
+def test_a_limit_stated_twice_in_python_is_written_once(tmp_path: Path) -> None:
+    (tmp_path / "rover.toml").write_text(ROBOT)
+    robot = cc.load(tmp_path / "rover.toml")
+    twice = [replace(body, torque_limit=0.35 * 26.0) if body.name == "left_wheel" else body
+             for body in robot.bodies]  # fmt: skip
+    saved = replace(robot, bodies=twice).save(tmp_path / "again.toml")[0]
+    assert cc.load(saved) == robot
+
+
+@pytest.mark.parametrize(("counts", "cure"), [("4096.0", "Write 4096, "), ("4096.5", "Correct")])
+def test_encoders_count_whole_numbers(counts: str, cure: str, tmp_path: Path) -> None:
+    (tmp_path / "rover.toml").write_text(ROBOT.replace("encoder = 2048", f"encoder = {counts}"))
+    with pytest.raises(cc.errors.DescriptionError, match=cure) as caught:
+        cc.load(tmp_path / "rover.toml")
+    assert caught.value.field == "encoder"

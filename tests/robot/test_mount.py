@@ -183,7 +183,10 @@ def test_poses_in_degrees_are_those_of_urdf(rpy: tuple[float, ...], tmp_path: Pa
 @pytest.mark.parametrize(
     ("pose", "words"),
     [
-        ("rotation = [0, 0, 0, 1], rpy_deg = [0, 0, 0]", "either `rotation` or `rpy_deg`, got both"),
+        (
+            "rotation = [0, 0, 0, 1], rpy_deg = [0, 0, 0]",
+            "either `rotation` or `rpy_deg`, got both",
+        ),
         ("rpy_deg = [0, 0]", "expected 3 numbers"),
         ("rpy_deg = [0, 0, nan]", "within 1e9, got nan"),
         ("rpy = [0, 0, 0]", r"Write rpy_deg = \[roll, pitch, yaw\] in degrees"),
