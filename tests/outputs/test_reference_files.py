@@ -388,8 +388,11 @@ W_FIRST = "t,px,py,pz,w,x,y,z"
     [
         ("t [s],x [m],y [m],z [m],temperature_deg", "R3", True),
         ("time_s,x_m,y_m,z_m,other", "R3", True),
-        ("t [ms],x,y,z,other", "R3", False),
-        ("t,x [mm],y [mm],z [mm],other", "R3", False),
+        ("t [h],x,y,z,other", "R3", False),
+        ("t [m],x,y,z,other", "R3", False),
+        ("t,x [in],y [mm],z [mm],other", "R3", False),
+        ("t,x [m],y [rad],z [m],other", "R3", False),
+        ("t,x,y,z,qx,qy,qz,qw_deg", "SE3", False),
         ("t,px,py,pz", "R3", True),
         (W_FIRST, "SE3", False),
         (W_FIRST.replace("w,x,y,z", "qx,qy,qz,qw"), "SE3", True),
@@ -412,9 +415,36 @@ def test_units_and_orders_that_the_names_tell(
             assert place[:3] == pytest.approx([np.sin(1.0), np.cos(1.0), 0.0], abs=1e-4)
         else:
             with pytest.raises(
-                DescriptionError, match=r"hand\.csv: expected (numbers|the columns)"
+                DescriptionError, match=r"hand\.csv: expected (times|[yx]|qw|the columns) "
             ):
                 cc.references.from_file(path, group=group)
+
+
+@pytest.mark.parametrize(
+    ("names", "group", "factors"),
+    [
+        ("t [ms],x [mm],y_cm,z (m)", "R3", (1e-3, 1e-3, 1e-2, 1.0)),
+        ("time_us,x_mm,y_mm,theta [deg]", "SE2", (1e-6, 1e-3, 1e-3, np.pi / 180.0)),
+        ("stamp_ns,y [cm],x [mm],heading_rad", "SE2", (1e-9, 1e-3, 1e-2, 1.0)),
+        ("t_s,a_deg,b_mm", None, (1.0, np.pi / 180.0, 1e-3)),
+    ],
+)
+@pytest.mark.parametrize("start", [0.0, 1.7e9])
+def test_columns_are_read_in_their_units(
+    names: str, group: str | None, factors: tuple[float, ...], start: float, tmp_path: Path
+) -> None:
+    t = np.arange(0.0, 2.0, 0.02)
+    exact = np.column_stack([np.sin(t), np.cos(t), 0.3 * np.sin(2.0 * t)])[:, : len(factors) - 1]
+    named = dict(zip(names.split(","), (t + start, *exact.T), strict=True))
+    if "stamp_ns" in named:  # y comes before x
+        named["y [cm]"], named["x [mm]"] = exact[:, 1], exact[:, 0]
+        factors = (factors[0], factors[2], factors[1], factors[3])
+    rows = np.column_stack([x / f for x, f in zip(named.values(), factors, strict=True)])
+    np.savetxt(tmp_path / "hand.csv", rows, "%.9f", ",", header=names, comments="")
+    found = from_file(tmp_path / "hand.csv", group=group)
+    assert found.span == pytest.approx((0.0, t[-1]), abs=1e-5)
+    middle = found(1.0).pose
+    assert middle == pytest.approx(exact[50], abs=2e-4 if start else 1e-7)
 
 
 def test_stated_noise_of_a_long_motion_is_the_noise_it_has(tmp_path: Path) -> None:

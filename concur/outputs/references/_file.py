@@ -74,8 +74,17 @@ TIME = ("t", "time", "times", "stamp", "timestamp")
 ALSO = {"theta": "heading", "yaw": "heading", "w": "qw"}
 """Other names of columns, which are those of the coordinates of the groups."""
 
-SI = ("", "s", "sec", "m", "rad", "1", "-")
-"""Units of columns."""
+UNITS = {
+    **dict.fromkeys(("s", "sec"), ("s", 1.0)),
+    **{"ms": ("s", 1e-3), "us": ("s", 1e-6), "ns": ("s", 1e-9)},
+    **{"m": ("m", 1.0), "cm": ("m", 1e-2), "mm": ("m", 1e-3)},
+    **{"rad": ("rad", 1.0), "deg": ("rad", np.pi / 180.0)},
+    **dict.fromkeys(("1", "-"), ("1", 1.0)),
+}
+"""Units of columns: SI unit, and factor to it."""
+
+LENGTHS, ANGLES = ("x", "y", "z"), ("heading",)
+"""Coordinates in m and in rad; others are those of quaternions."""
 
 TURNED = "Write orientations as quaternions: scipy.spatial.transform.Rotation converts others."
 """Cure for columns of rotation vectors and Euler angles."""
@@ -476,7 +485,7 @@ def _read(path: Path, columns: Sequence[str] | None, group: str | None) -> _Samp
     lie = None if group is None else named(group)
     size = width - 1 if lie is None else lie.pose_size
     coordinates = () if lie is None else lie.coordinate_names
-    wanted = _wanted(path, names, columns, rows.shape[1], coordinates)
+    wanted, factors = _wanted(path, names, columns, rows.shape[1], coordinates)
     if len(wanted) != size + 1:
         own = f", of an output in {group}: t, {', '.join(coordinates)}" if group else ""
         came = ", ".join(names) or f"{rows.shape[1]} columns without names"
@@ -484,10 +493,10 @@ def _read(path: Path, columns: Sequence[str] | None, group: str | None) -> _Samp
         if "qw" in coordinates and len(wanted) < size + 1:
             cure = TURNED
         raise _wrong(path, f"{size + 1} columns{own}", came, cure)
-    times = rows[:, wanted[0]]
-    if len(times) and times[0] > CLOCK:
+    times, second = rows[:, wanted[0]], factors[0]
+    if len(times) and times[0] * second > CLOCK:
         times = times - times[0]
-    return _Samples(path, times, rows[:, wanted[1:]], lines)
+    return _Samples(path, times * second, rows[:, wanted[1:]] * factors[1:], lines)
 
 
 def _wrong(path: Path, expected: str, came: str, cure: str) -> ConcurError:
@@ -576,8 +585,8 @@ def _wanted(
     columns: Sequence[str] | None,
     width: int,
     coordinates: Sequence[str],
-) -> list[int]:
-    """Indices of the columns: of the times, then of the coordinates."""
+) -> tuple[list[int], list[float]]:
+    """Indices of the columns, of the times and then of the coordinates, and factors to SI units."""
     plain, units = zip(*map(_parts, names), strict=True) if names else ((), ())
     own = [ALSO.get(name, name) for name in plain]
     if columns is not None:
@@ -607,11 +616,28 @@ def _wanted(
                         f"`{shown(names[k])}` in the place of `{place}`",
                         "Rename the columns, or name those that are meant by `columns`.",
                     )
-    for k in found if names else ():
-        if units[k] not in SI:
-            cure = "Convert the column, or remove the unit from its name if it is not one."
-            raise _wrong(path, "numbers in s, m and rad", f"the column `{shown(names[k])}`", cure)
-    return found
+    factors = [1.0] * len(found)
+    for place, k in enumerate(found if names else ()):
+        if units[k]:
+            factors[place] = _factor(path, names[k], units[k], place, coordinates)
+    return found, factors
+
+
+def _factor(path: Path, name: str, unit: str, place: int, coordinates: Sequence[str]) -> float:
+    """Factor of a column to SI units; it is that of times, or of the coordinate at its place."""
+    of = coordinates[place - 1] if 0 < place <= len(coordinates) else ""
+    fits = ("m", "rad", "1")
+    if place == 0 or of:
+        fits = ("s" if not of else "m" if of in LENGTHS else "rad" if of in ANGLES else "1",)
+    taken = [one for one, (si, _) in UNITS.items() if si in fits]
+    if unit not in taken:
+        raise _wrong(
+            path,
+            f"{of or 'times' if place == 0 or of else 'numbers'} in {', '.join(taken)}",
+            f"the column `{shown(name)}`",
+            "Convert the column, or remove the unit from its name if it is not one.",
+        )
+    return UNITS[unit][1]
 
 
 def _parts(name: str) -> tuple[str, str]:
