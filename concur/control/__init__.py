@@ -25,6 +25,7 @@ from concur.control._loop import (
     loop_margins,
     loop_response,
 )
+from concur.control._loop import longest_latency as longest_latency
 from concur.control._loop import loop_of as loop_of
 from concur.control._margins import Margins, decoupling_margins
 from concur.control._mismatch import MomentumMismatch

@@ -8,7 +8,7 @@ acceleration that the law commands it is ``L(s) = I^-1 (KD s + KP) / s^2``, for 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -454,6 +454,64 @@ def _hold_limit(dynamics: ErrorDynamics) -> float:
     rate = eigh(dynamics.damping, dynamics.inertia, eigvals_only=True)[-1]
     slowness = eigh(dynamics.stiffness, dynamics.damping, eigvals_only=True)[-1]
     return float(min(2.0 / rate, 2.0 / slowness))
+
+
+def longest_latency(
+    servo: TrackingLaw | ErrorDynamics, period: float, latency: float
+) -> float | None:
+    """Latency below which the sampled loop is stable, s; None: stable at `latency`.
+
+    The commanded acceleration is held for a period. Zero if no latency is stable; integral action
+    is left out.
+    """
+    if isinstance(servo, TrackingLaw) and servo.nz:
+        servo = replace(servo, integral=None)
+    dynamics = loop_of(servo)[1]
+    stiffness, damping = _feedback(dynamics)
+    n = len(stiffness)
+    grid = _frequencies(dynamics)
+    margin = _least_delay(
+        _crossings(lambda w: np.linalg.eigvals(_open(stiffness, damping, w)), grid)
+    )
+
+    def is_stable(delay: float) -> bool:
+        """By the roots of the characteristic polynomial: all are inside the unit circle.
+
+        With z the step and delay = (d + f) period it is the determinant of
+        ``(z - 1)^2 z^(d + 1) + KP (c + b (z - 1)) + KD c (z - 1)``, with c and b the speed and the
+        way that a command gives in two steps. Its argument along the circle counts the roots.
+        """
+        d, f = divmod(delay / period, 1.0)
+        fine = np.arange(0.0, min(np.pi, 20.0 * grid[-1] * period), 0.1 / (d + 2.0))
+        angles = np.unique([*np.minimum(grid * period, np.pi), *fine[:100_000], 0.0, np.pi])
+
+        def polynomial(angles: np.ndarray) -> np.ndarray:
+            z = np.exp(1j * angles)[:, None, None]
+            speed = period * ((1.0 - f) * z + f)
+            way = period**2 * ((1.0 - f) ** 2 * z + f * (2.0 - f)) / 2.0
+            fed = stiffness * (period * speed + way * (z - 1.0)) + damping * speed * (z - 1.0)
+            return np.asarray((z - 1.0) ** 2 * np.eye(n) + fed * z ** -(d + 1.0))
+
+        for _ in range(40):
+            values = polynomial(angles)
+            ratios = np.linalg.solve(values[:-1], values[1:])
+            turns = np.angle(np.linalg.eigvals(ratios))
+            coarse = np.flatnonzero(np.abs(turns).max(axis=1) > 0.5)
+            if not coarse.size:
+                break
+            angles = np.sort([*angles, *(angles[coarse] + angles[coarse + 1]) / 2.0])
+        return bool(abs(turns.sum() - 2.0 * np.pi * n) < 1.0)
+
+    # Beyond twice the margin of the continuous loop no hold is stable.
+    if latency < 2.0 * margin and is_stable(latency):
+        return None
+    if not is_stable(0.0):
+        return 0.0
+    low, high = 0.0, min(latency, 2.0 * margin)
+    while high - low > 1e-3 * high:
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if is_stable(middle) else (low, middle)
+    return low
 
 
 def _own_errors(matrix: np.ndarray, t: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from concur.control import JointLimits, TrackingLaw
+from concur.control import JointLimits, TrackingLaw, longest_latency, loop_margins
 from concur.errors import ConcurError
 from concur.io._task import Task
 from concur.outputs.groups import named
@@ -181,9 +181,37 @@ def suspicious_task(task: Task) -> tuple[str, ...]:
     found += suspicious_start(task.robot, task.q0)
     found += tuple(f"reference of {text}" for text in task.reference.warnings)
     with suppress(ConcurError):  # of a law that does not fit; whoever needs it refuses it
-        found += tuple(_misread(task))
+        found += (*_misread(task), *_unstable(task))
+    found += tuple(_late(task))
     points = [(output.name, output.point) for output in task.outputs]
     return (*found, *suspicious_points(task.robot, points))
+
+
+def _late(task: Task) -> Iterator[str]:
+    """Pushes that begin after the end of the run."""
+    for wrench in task.imperfections.wrenches if task.imperfections else ():
+        if wrench.start >= task.duration:
+            yield (
+                f"wrench `{wrench.name}` begins at {wrench.start:g} s, the run ends at "
+                f"{task.duration:g} s: it has no effect"
+            )
+
+
+def _unstable(task: Task) -> Iterator[str]:
+    """A law that is sampled too seldom, or acts too late, for its gains."""
+    latency = task.imperfections.latency if task.imperfections else 0.0
+    period = task.control_period or (task.dt if latency else 0.0)
+    if not (task.law.linearizes and period):
+        return
+    longest, held = longest_latency(task.law, period, latency), f"torques held for {period:g} s"
+    if longest == 0.0:
+        limit = loop_margins(task.law).hold_limit
+        yield f"{held}: the errors grow; these gains need a period below {limit:.3g} s"
+    elif longest is not None:
+        yield (
+            f"{held} and a latency of {latency:g} s: the errors grow; these gains need a latency "
+            f"below {longest:.3g} s"
+        )
 
 
 def _misread(task: Task) -> Iterator[str]:

@@ -70,8 +70,11 @@ class InitialTable:
         as in `q`.
     spin_deg : sequence of float, optional
         Angular velocity of the base, (3,), deg/s, along its axes, in place of `momentum`: that of
-        the task is the momentum at this velocity, at those of `s` and with the centre of mass at
-        rest. Default: none.
+        the task is the momentum at this velocity, at those of `s` and with the centre of mass
+        moving by `drift`. Default: none.
+    drift : sequence of float, optional
+        With `spin_deg`: velocity of the centre of mass in inertial axes, (3,), m/s. Default: at
+        rest.
     offset : float or sequence of float, optional
         With `start`: pose error at the start by output, m and rad: linear, then angular, as the
         group of the output has them. In R^n it is the reference minus the output. Default: zero.
@@ -84,10 +87,14 @@ class InitialTable:
     keyframe: Text | None = None
     attitude_deg: Vector3 | None = None
     spin_deg: Vector3 | None = None
+    drift: Vector3 | None = None
     offset: Annotated[Mapping[str, NumberOrList], Expected("a table of outputs")] | None = None
 
     def __post_init__(self) -> None:
         written, sought = ("q", "s"), ("near", "offset")
+        if self.drift is not None and self.spin_deg is None:
+            cure = "Add spin_deg = [0, 0, 0], or write the `momentum` of the task."
+            raise refused(("drift",), "`drift` beside `spin_deg`", "`drift` alone", cure)
         wrong = [name for name in (written if self.start else sought) if getattr(self, name)]
         if not wrong:
             return
@@ -201,7 +208,7 @@ def read_momentum(
     path: str | PathLike[str],
     velocities: Mapping[str, float],
 ) -> np.ndarray | None:
-    """Momentum as it is written, of a keyframe that moves, or of a spin about a centre at rest."""
+    """Momentum as it is written, of a keyframe that moves, or of a spin."""
     v = np.array([velocities.get(name, 0.0) for name in robot.freedom_names])
     spin, field = table.spin_deg, "spin_deg"
     if spin is None:
@@ -211,7 +218,8 @@ def read_momentum(
     refusal = Refusal(str(path), "[initial]")
     if momentum is not None:
         expected = f"either `{field}` with velocities or `momentum`"
-        refusal(field, expected, "both", "Remove one of them.")
+        cure = "Remove one of them; beside `spin_deg` a `drift` moves the centre of mass."
+        refusal(field, expected, "both", cure)
     if spin is None:
         return np.asarray(robot.momentum(q, v))
     if not _floats(robot):
@@ -220,8 +228,9 @@ def read_momentum(
         refusal(field, "a base on a Free joint, without wheels", came, cure)
     v[:6] = [0.0, 0.0, 0.0, *np.radians(spin)]
     linear = robot.momentum_matrix(q)[:3]
-    v[:3] = -np.linalg.solve(linear[:, :3], linear @ v)
-    return np.array([0.0, 0.0, 0.0, *robot.momentum(q, v)[3:]])
+    along = robot.total_mass * np.array(table.drift or (0.0, 0.0, 0.0))
+    v[:3] = np.linalg.solve(linear[:, :3], along - linear @ v)
+    return np.array([*along, *robot.momentum(q, v)[3:]])
 
 
 def spinning(

@@ -21,6 +21,7 @@ from concur.control import (
     ErrorDynamics,
     Servo,
     linear_loop,
+    longest_latency,
     loop_margins,
     loop_response,
 )
@@ -259,6 +260,56 @@ def test_hold_limit_is_safe_for_matrices() -> None:
         limit = loop_margins(dynamics).hold_limit
         for share in (0.2, 0.7, 0.999):
             assert held_radius(dynamics, share * limit) < 1.0
+
+
+def late_radius(dynamics: ErrorDynamics, period: float, latency: float) -> float:
+    """Spectral radius with the last commands as further states."""
+    system = linear_loop(dynamics, broken=True)
+    n, m = system.nstates, system.ninputs
+    late, part = divmod(latency / period, 1.0)
+    count = int(late) + 1  # commands of earlier ticks that still act
+    matrix = np.zeros((n + m * count, n + m * count))
+    matrix[n : n + m, :n] = -system.C
+    matrix[n + m :, n:-m] = np.eye(m * (count - 1))
+    rest = np.eye(n)
+    new = np.vstack([np.hstack([-system.C, np.zeros((m, m * count))]), np.eye(len(matrix))[n:]])
+    for share, command in ((1.0 - part, new[m * (count - 1) : m * count]), (part, new[-m:])):
+        both = np.block([[system.A, system.B], [np.zeros((m, n + m))]])
+        exact = expm(both * period * share)
+        matrix[:n] += rest @ exact[:n, n:] @ command
+        rest = rest @ exact[:n, :n]
+    matrix[:n, :n] += rest
+    return float(np.abs(np.linalg.eigvals(matrix)).max())
+
+
+LATE = {
+    "alike": plane(4.0, 2.8),
+    "weak": plane(9.0, 0.3),
+    "strong": plane(0.1, 30.0),
+    "coupled": coupled(1),
+    "metric": coupled(2, inertia=True),
+}
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.8])
+@pytest.mark.parametrize("dynamics", LATE.values(), ids=list(LATE))
+def test_longest_latency_is_where_the_sampled_loop_becomes_unstable(
+    dynamics: ErrorDynamics, share: float
+) -> None:
+    period = share * loop_margins(dynamics).hold_limit
+    longest = longest_latency(dynamics, period, 5.0)
+    assert longest is not None
+    assert late_radius(dynamics, period, 0.997 * longest) < 1.0
+    assert late_radius(dynamics, period, 1.003 * longest) > 1.0
+    assert longest_latency(dynamics, period, 0.997 * longest) is None
+    assert longest_latency(dynamics, period, 1.003 * longest) == pytest.approx(longest, rel=3e-3)
+
+
+@pytest.mark.parametrize(("share", "stable"), [(0.999, None), (1.001, 0.0)])
+def test_without_latency_the_period_decides(share: float, stable: float | None) -> None:
+    dynamics = plane(4.0, 2.8)
+    period = share * loop_margins(dynamics).hold_limit
+    assert longest_latency(dynamics, period, 0.0) == stable
 
 
 def test_disk_margin_bears_changes_of_all_gains_at_once() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -244,3 +245,44 @@ def test_a_fact_says_which_limits_of_torque_hold(limits: str, words: str, tmp_pa
     task = load_task(tmp_path / "task.toml")
     assert dict(task_facts(task))["Torque limits"] == words
     assert f"torque limits: {words}" in check(task).notes
+
+
+LATE = """
+[imperfections]
+timing = { latency = LATENCY }
+[[imperfections.wrenches]]
+name = "push"
+body = "c"
+force = [1.0, 0.0, 0.0]
+start = BEGIN
+"""
+
+
+@pytest.mark.parametrize(
+    ("period", "latency", "begin", "words"),
+    [
+        (0.01, 0.3, 0.99, None),
+        (
+            0.01,
+            5.0,
+            0.0,
+            r"0\.01 s and a latency of 5 s: .* a latency below 0\.319 s",
+        ),
+        (0.01, 0.33, 0.0, "the errors grow"),
+        (None, 0.33, 0.0, "torques held for 0.001 s"),
+        (0.49, 0.0, 0.0, None),
+        (0.51, 0.0, 0.0, r"the errors grow; .* a period below 0\.5 s"),
+        (0.01, 0.0, 1.0, "wrench `push` begins at 1 s, the run ends at 1 s: it has no effect"),
+    ],
+)
+def test_loops_that_grow_and_pushes_after_the_end_are_told(
+    period: float | None, latency: float, begin: float, words: str | None, tmp_path: Path
+) -> None:
+    (tmp_path / "robot.toml").write_text(THREE)
+    text = LIMITED.replace("LIMITS", "true") + LATE.replace("BEGIN", str(begin))
+    held = f"simulation.control_period = {period}\n" if period else ""
+    text = text.replace("simulation = { duration = 1.0 }", f"simulation.duration = 1.0\n{held}")
+    (tmp_path / "task.toml").write_text(text.replace("LATENCY", str(latency)))
+    told = suspicious_task(load_task(tmp_path / "task.toml"))
+    assert len(told) == bool(words), told
+    assert not words or re.search(words, told[0])

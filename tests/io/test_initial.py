@@ -124,15 +124,28 @@ def flyer(folder: Path, initial: str, momentum: str = "") -> Task:
     return load_task(file)
 
 
-def test_spin_and_attitude_of_the_hull_in_degrees(tmp_path: Path) -> None:
+def centre(robot: cc.Mechanism, q: np.ndarray) -> np.ndarray:
+    """Centre of mass, body by body."""
+    parts = [
+        (robot.pose(q, body.name), np.append(body.inertia.com, 1.0), body.inertia.mass)
+        for body in robot.bodies
+    ]
+    return sum(m * (pose @ at)[:3] for pose, at, m in parts) / sum(m for *_, m in parts)
+
+
+@pytest.mark.parametrize("drift", [None, [0.03, -0.02, 0.01]])
+def test_spin_attitude_and_drift_of_the_hull(drift: list[float] | None, tmp_path: Path) -> None:
     joints = "q = { turret = 0.3, upper_arm = 0.7, forearm = -1.2, wrist_pitch = 0.5 }\n"
     initial = "[initial]\nattitude_deg = [10.0, -20.0, 30.0]\nspin_deg = [1.0, -2.0, 3.0]\n"
+    initial += f"drift = {drift}\n" if drift else ""
     task = flyer(tmp_path, initial + joints + "s = { turret = 0.2, forearm = -0.1 }\n")
     robot, servo = task.robot, task.servo
     v = servo.model.velocity(task.q0, task.shape_velocities(servo))
     assert np.degrees(v[3:6]) == pytest.approx([1.0, -2.0, 3.0], abs=1e-10)
     assert v[robot.freedom_names.index("turret")] == pytest.approx(0.2, abs=1e-12)
-    assert robot.momentum(task.q0, v)[:3] == pytest.approx(np.zeros(3), abs=1e-10)
+    # The velocity of the centre of mass by a quotient.
+    ends = [centre(robot, robot.integrate(task.q0, x * v)) for x in (-1e-5, 1e-5)]
+    assert (ends[1] - ends[0]) / 2e-5 == pytest.approx(drift or [0.0] * 3, abs=1e-8)
 
     def about(axis: int, degrees: float) -> np.ndarray:
         c, s = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
@@ -151,6 +164,8 @@ def test_spin_and_attitude_of_the_hull_in_degrees(tmp_path: Path) -> None:
     [
         ("spin_deg = [0, 0, 1]", "momentum = [0, 0, 0, 0, 0, 0]", "spin_deg"),
         ("spin_deg = [0, 0]", "", "spin_deg"),
+        ("drift = [0, 0, 1]", "", "drift"),
+        ("drift = [0, 0, 1]\nspin_deg = [0, 0, 1]", "momentum = [0, 0, 0, 0, 0, 0]", "drift"),
         ("spin_deg = 3.0", "", "spin_deg"),
         (
             "attitude_deg = [0, 0, 1]\nq = { spacecraft = [0, 0, 0, 0, 0, 0, 1] }",
@@ -175,14 +190,17 @@ def test_outputs_start_on_their_references_while_the_hull_spins(group: str, tmp_
         "[reference.hand]\n" + circle,
     )
     near = "near = { turret = 0.3, upper_arm = 0.7, forearm = -1.2, wrist_pitch = 0.5 }\n"
-    start = '[initial]\nstart = "on reference"\nspin_deg = [1.0, -2.0, 3.0]\n'
+    start = (
+        '[initial]\nstart = "on reference"\nspin_deg = [1.0, -2.0, 3.0]\ndrift = [0.02, 0, 0.01]\n'
+    )
     file = tmp_path / "task.toml"
     file.write_text(text.replace("MOMENTUM", "") + start + near)
     task = load_task(file)
     servo, s = task.servo, task.shape_velocities(task.servo)
     v = servo.model.velocity(task.q0, s)
     assert np.degrees(v[3:6]) == pytest.approx([1.0, -2.0, 3.0], abs=1e-9)
-    assert task.robot.momentum(task.q0, v)[:3] == pytest.approx(np.zeros(3), abs=1e-10)
+    along = task.robot.momentum(task.q0, v)[:3] / task.robot.total_mass
+    assert along == pytest.approx([0.02, 0.0, 0.01], abs=1e-10)
     goal = task.reference(0.0)
     for error in servo.error(task.q0, s, goal)[:2]:
         assert np.abs(error).max() < 1e-9

@@ -83,8 +83,8 @@ UNITS = {
 }
 """Units of columns: SI unit, and factor to it."""
 
-LENGTHS, ANGLES = ("x", "y", "z"), ("heading",)
-"""Coordinates in m and in rad; others are those of quaternions."""
+LENGTHS = ("x", "y", "z")
+"""Coordinates in m; the heading is in rad, others are those of quaternions."""
 
 TURNED = "Write orientations as quaternions: scipy.spatial.transform.Rotation converts others."
 """Cure for columns of rotation vectors and Euler angles."""
@@ -617,23 +617,22 @@ def _wanted(
                         "Rename the columns, or name those that are meant by `columns`.",
                     )
     factors = [1.0] * len(found)
-    for place, k in enumerate(found if names else ()):
+    places = ["times", *coordinates]
+    for at, k in enumerate(found if names else ()):
         if units[k]:
-            factors[place] = _factor(path, names[k], units[k], place, coordinates)
+            place = places[at] if at < len(places) else "numbers"
+            factors[at] = _factor(path, names[k], units[k], place)
     return found, factors
 
 
-def _factor(path: Path, name: str, unit: str, place: int, coordinates: Sequence[str]) -> float:
-    """Factor of a column to SI units; it is that of times, or of the coordinate at its place."""
-    of = coordinates[place - 1] if 0 < place <= len(coordinates) else ""
-    fits = ("m", "rad", "1")
-    if place == 0 or of:
-        fits = ("s" if not of else "m" if of in LENGTHS else "rad" if of in ANGLES else "1",)
-    taken = [one for one, (si, _) in UNITS.items() if si in fits]
+def _factor(path: Path, name: str, unit: str, place: str) -> float:
+    """Factor of a column to SI units; they are those of times, or of a coordinate."""
+    of = {"times": "s", "numbers": "", **dict.fromkeys(LENGTHS, "m"), "heading": "rad"}
+    taken = [one for one, (si, _) in UNITS.items() if of.get(place, "1") in (si, "")]
     if unit not in taken:
         raise _wrong(
             path,
-            f"{of or 'times' if place == 0 or of else 'numbers'} in {', '.join(taken)}",
+            f"{place} in {', '.join(taken)}",
             f"the column `{shown(name)}`",
             "Convert the column, or remove the unit from its name if it is not one.",
         )
