@@ -22,11 +22,15 @@ from concur.io._urdf_lint import suspicious_urdf
 from concur.reduction import Audit, ReducedModel, SymmetryReport, reduce, symmetry
 from concur.results import JsonResult, Row, Table, picked, plain
 from concur.robot import Body, Mechanism, Motor, suspicious
+from concur.robot.joints import Free
 from concur.simulation import error_parts
 from concur.tables import located, read_toml, suggest_file
 
 CLOSE = 20.0
 """Multiple of the singular margin below which a configuration counts as nearly singular."""
+
+OF_BASE = ("x", "y", "z", "qx", "qy", "qz", "qw")
+"""Coordinates of a base on a `Free` joint."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,9 +215,13 @@ class Check(JsonResult):
             *(f"not part of the model: {text}" for text in self.robot.unread),
         ]
         if self.start is not None:
-            for output, pose in self.start.poses.items():
+            base, poses = self.robot.base, self.start.poses
+            if isinstance(base.joint, Free):
+                place = zip(OF_BASE, self.start.task.q0.tolist(), strict=False)
+                poses = {f"base `{base.name}`": dict(place), **poses}
+            for of, pose in poses.items():
                 shown = " ".join(f"{name} {round(x, 9) + 0.0:.4g}" for name, x in pose.items())
-                found.append(f"{output} at the start: {shown}")
+                found.append(f"{of} at the start: {shown}")
             found += [f"reference of {text}" for text in self.start.task.reference.notes]
             if self.start.task.law.torque_limits is not None:
                 found.append(f"torque limits: {torque_limits(self.start.task.law)}")

@@ -11,14 +11,15 @@ import numpy as np
 
 from concur.control import JointLimits, TrackingLaw, longest_latency, loop_margins
 from concur.errors import ConcurError
+from concur.io._initial import FAR
 from concur.io._task import Task
 from concur.outputs.groups import named
 from concur.reduction import momenta_text
 from concur.results import picked, plain
 from concur.robot import suspicious, suspicious_points, suspicious_start
 
-FAR, FAR_TURN = 30.0, 0.5
-"""Distance of a reference at the start, in sizes of the robot and rad, that suggests a mistake."""
+FAR_TURN = 0.5
+"""Turn of a reference at the start, rad, that suggests a mistake."""
 
 SMALL_UNITS = {"mm": 1e-3, "cm": 1e-2}
 """Units in which a position may be written by mistake, m."""

@@ -42,6 +42,9 @@ Velocity = Annotated[
     Expected(f"a number within {FASTEST_START:g}"),
 ]
 
+FAR = 30.0
+"""Distance between a robot and its reference, in sizes of the robot, that suggests a mistake."""
+
 
 @dataclass(frozen=True)
 class InitialTable:
@@ -115,6 +118,15 @@ def start_on_reference(
     with located(path, "[initial]", "start"):
         found = servo.start(reference, near, offset=offset)
         found.require(f"start of `{servo.name}`")
+    robot = servo.model.robot
+    if _floats(robot):
+        places = (robot.pose(q, robot.base.name)[:3, 3] for q in (near, found.q))
+        away = float(np.linalg.norm(np.subtract(*places)))
+        if away > FAR * robot.extent:
+            reference.warnings += (
+                f"{servo.outputs[0].name}: to start on it, `{robot.base.name}` moves {away:.4g} m "
+                f"from `near`, on a robot of {robot.extent:.2g} m: mm or cm instead of m?",
+            )
     return found
 
 

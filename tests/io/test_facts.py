@@ -286,3 +286,19 @@ def test_loops_that_grow_and_pushes_after_the_end_are_told(
     told = suspicious_task(load_task(tmp_path / "task.toml"))
     assert len(told) == bool(words), told
     assert not words or re.search(words, told[0])
+
+
+@pytest.mark.parametrize(("factor", "told"), [(1.0, False), (1000.0, True), (100.0, True)])
+def test_a_path_in_mm_that_moves_the_base_to_its_start_is_told(
+    factor: float, told: bool, tmp_path: Path
+) -> None:
+    _told(tmp_path, lambda x: x * (1.0 + (factor - 1.0) * PLACE))
+    path = tmp_path / "task.toml"
+    path.write_text(
+        path.read_text().replace("[initial.q]", '[initial]\nstart = "on reference"\n[initial.near]')
+    )
+    task = load_task(path)
+    warned = [text for text in suspicious_task(task) if "moves" in text and "from `near`" in text]
+    assert len(warned) == told
+    base = f"base `{ROBOT.base.name}` at the start: x {task.q0[0] + 0.0:.4g} "
+    assert any(note.startswith(base) for note in check(task).notes)
