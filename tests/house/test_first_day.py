@@ -16,6 +16,7 @@ import urllib.request
 import pytest
 from typer.testing import CliRunner
 
+import concur as cc
 from concur.cli import main
 from concur.io import load_task
 from tests.house.test_docs import ROOT, blocks
@@ -157,18 +158,29 @@ def panda(file):
 def test_arm_on_a_spacecraft_runs_from_its_files_to_code_and_laws(tmp_path):
     """The page with an arm of the same names, as the package may not be there."""
     panda(tmp_path / "panda.urdf")
-    for name, block in zip(("panda", "chaser", "task"), blocks("toml", SPACECRAFT), strict=True):
+    names = ("panda", "chaser", "motors", "task")
+    for name, block in zip(names, blocks("toml", SPACECRAFT), strict=True):
         (tmp_path / f"{name}.toml").write_text(block)
-    (path,) = blocks("python", SPACECRAFT)
+    (path,), (loop,) = blocks("python", SPACECRAFT), blocks("c", SPACECRAFT)
+    (tmp_path / "path.py").write_text(path)
+    (tmp_path / "loop.c").write_text(f'#include "chaser.h"\n{loop}')
+    motors = tmp_path / "motors.toml"
+    motors.write_text((tmp_path / "chaser.toml").read_text() + motors.read_text())
+    robot = cc.load(motors)
+    assert dict(zip(robot.control_names, robot.control_limits, strict=True)) == {
+        **{f"arm_panda_joint{k}": 87.0 for k in (1, 2, 3)},
+        **{f"arm_panda_joint{k}": 12.0 for k in (5, 6, 7)},
+        "arm elbow motor": 0.3,
+    }
     install, track, export, compare = blocks("bash", SPACECRAFT)
     assert install.splitlines()[0] == "python -m pip install example-robot-data==6.0.0"
-    assert track.splitlines().pop() == "concur view out/run"
+    make, check, run, view = track.splitlines()
+    assert view == "concur view out/run"
     scripts = sysconfig.get_path("scripts")
     environment = os.environ | {"PATH": scripts + os.pathsep + os.environ["PATH"]}
-    checked = install.splitlines()[-1]
-    runs = [f"python - <<'END'\n{path}END", *track.splitlines()[:-1], export, compare]
+    check_arm, compiled = install.splitlines()[-1], "cc -std=c99 -Iout/c -c loop.c -o loop.o"
     said = {}
-    for command in (checked, *runs):
+    for command in (check_arm, make, check, run, export, compiled, compare):
         done = subprocess.run(
             ["bash", "-euc", command],
             cwd=tmp_path,
@@ -178,8 +190,9 @@ def test_arm_on_a_spacecraft_runs_from_its_files_to_code_and_laws(tmp_path):
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
         said[command] = done.stdout
-    assert "reference of hand: 1201 samples that scatter by" in said[track.splitlines()[0]]
-    assert "arm_panda_joint5 -12 to 12 N m" in said[track.splitlines()[1]]
+    assert "reference of hand: 1201 samples that scatter by" in said[check]
+    assert "arm_panda_joint5 -12 to 12 N m, of the robot" in said[check]
+    assert "base `hull` at the start: x " in said[check]
     assert re.search(r"\d+ states, 0 wrong", said[export])
     assert all(law in said[compare] for law in ("servo", "passive", "pd"))
     assert (tmp_path / "out/fmu/chaser_servo.fmu").is_file()
