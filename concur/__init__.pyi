@@ -2,6 +2,7 @@
 from . import control as control
 from . import errors as errors
 from . import outputs as outputs
+from . import planning as planning
 from . import reduction as reduction
 from . import robot as robot
 from . import robots as robots
@@ -26,8 +27,7 @@ from .io import load_task as load_task
 from .outputs import Output as Output
 from .outputs import ReferenceSample as ReferenceSample
 from .outputs import references as references
-from .planning import geometric_phase as geometric_phase
-from .planning import plan_loop as plan_loop
+from .planning import plan as plan
 from .reduction import reduce as reduce
 from .reduction import symmetry as symmetry
 from .robot import Body as Body

@@ -359,7 +359,7 @@ class InfeasibleReferenceError(ConcurError):
     >>> import concur as cc
     >>> rover = cc.reduce(cc.robots.rover_arm())
     >>> try:
-    ...     cc.plan_loop(rover, [0, 0, 0.5])
+    ...     cc.planning.plan_loop(rover, [0, 0, 0.5])
     ... except cc.errors.InfeasibleReferenceError as error:
     ...     print(type(error).__name__)
     InfeasibleReferenceError

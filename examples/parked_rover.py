@@ -11,7 +11,7 @@ from concur.show import new_figure, styled
 
 model = cc.reduce(cc.robots.rover_arm())
 arm = [[-0.3, 0.3]] * 3  # rad: the arm takes a small part in the loop
-plan = cc.plan_loop(
+plan = cc.planning.plan_loop(
     model, [0.0, 0.3, 0.0], limits=[[-9.0, 9.0]] * 2 + arm, speed_limits=4.0, duration=10.0
 )
 print(plan)

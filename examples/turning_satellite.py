@@ -16,7 +16,7 @@ model = cc.reduce(cc.robots.wheel_satellite())
 # The wheels turn and come back to their angles. A loop in the plane of two wheels rotates the
 # satellite about the third axis, by the curvature times the area of the loop.
 for axis in np.eye(3):
-    plan = cc.plan_loop(model, np.pi / 2 * axis, duration=20.0)
+    plan = cc.planning.plan_loop(model, np.pi / 2 * axis, duration=20.0)
 
     # Computed torque at the wheels follows the loop on the full-order robot.
     law = cc.laws.ComputedTorque(model, plan.loop, stiffness=25.0, damping=10.0)
@@ -28,7 +28,7 @@ for axis in np.eye(3):
 
 # The centre of mass is at rest: no loop translates the satellite.
 try:
-    cc.plan_loop(model, [0.1, 0.0, 0.0, 0.0, 0.0, 0.0])
+    cc.planning.plan_loop(model, [0.1, 0.0, 0.0, 0.0, 0.0, 0.0])
 except cc.errors.InfeasibleReferenceError as error:
     print(error)
 

@@ -8,7 +8,18 @@ from concur.cli._app import documented, main
 __all__ = ["documented", "errors_in_lines", "main"]
 
 # Each file registers its commands, in the order of `concur --help`.
-for _name in ("new", "check", "view", "track", "gains", "compare", "certify", "prove", "recheck"):
+for _name in (
+    "new",
+    "check",
+    "view",
+    "plan",
+    "track",
+    "gains",
+    "compare",
+    "certify",
+    "prove",
+    "recheck",
+):
     import_module(f"concur.cli._{_name}")
 for _name in ("verify", "export"):
     import_module(f"concur.cli._{_name}")

@@ -31,6 +31,7 @@ OWN = {
     "certify": ("proof.json", "operating.json", "certificate.html"),
     "prove": ("bounds.json", "bounds.png", "report.html"),
     "export": (),
+    "plan": ("report.html",),
     "verify": ("report.html", "report.json", "campaign.h5"),
     "compare": ("report.html", "report.json"),
 }

@@ -16,6 +16,7 @@ from concur.control._joint_limits import SLACK as SLACK
 from concur.control._joint_limits import JointLimits, peak_label
 from concur.control._kinds import GAINS, KINDS, gains_of_kind, law_of_kind, own_kind
 from concur.control._law import decoupling_margin, side
+from concur.control._law import signed_margin as signed_margin
 from concur.control._limited import law_function
 from concur.control._linear_model import labels as labels
 from concur.control._loop import (

@@ -381,6 +381,21 @@ def decoupling_margin(servo: LawCore, q: ca.SX) -> Array:
     return ca.if_else(regularity >= UNDETERMINED, margin, ca.fmax(regularity, 0))
 
 
+def signed_margin(servo: LawCore, q: ca.SX) -> Array:
+    """Smooth lower bound of the decoupling margin of the outputs, at worst sqrt(n) too small.
+
+    It changes its sign at singular configurations where there are as many outputs as shape
+    velocities.
+    """
+    scaled = ca.diag(constant(servo.margins.scales[0])) @ servo.decoupling(q)
+    mass = servo.model.mass_matrix(q)
+    if servo.size == servo.ns:
+        inverse, _, _, side = solve_square(scaled, ca.SX.eye(servo.size))
+        return side / ca.sqrt(ca.trace(inverse.T @ mass @ inverse))
+    own = scaled @ solve_positive_definite(mass, scaled.T)
+    return 1.0 / ca.sqrt(ca.trace(solve_positive_definite(own, ca.SX.eye(servo.size))))
+
+
 def _leverage(model: ReducedModel, q: ca.SX) -> Array:
     """Leverage of the controls as an expression, as `ReducedModel.leverage` has it."""
     if model.nu < model.nd:

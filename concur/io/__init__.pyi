@@ -8,6 +8,7 @@ from ._facts import settings as settings
 from ._facts import suspicious_task as suspicious_task
 from ._facts import task_facts as task_facts
 from ._new import new_folder as new_folder
+from ._plan import plan_task as plan_task
 from ._proof_reader import load_proof_task as load_proof_task
 from ._recorded import recorded_law as recorded_law
 from ._recorded import recorded_robot as recorded_robot
@@ -15,6 +16,7 @@ from ._robot import load as load
 from ._robot import load_shipped as load_shipped
 from ._robot import shipped_names as shipped_names
 from ._task import Task as Task
+from ._task import load_goal as load_goal
 from ._task import load_task as load_task
 from ._urdf_draft import Repair as Repair
 from ._urdf_lint import suspicious_urdf as suspicious_urdf

@@ -11,6 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -27,6 +28,7 @@ from concur.io._configuration import read_configuration
 from concur.io._imperfections import read_slip
 from concur.io._initial import joint_of, read_state, spinning, start_on_reference
 from concur.io._nominal import nominal_values
+from concur.io._plan import PlanTable, read_planned
 from concur.io._proof_task import proof_task
 from concur.io._reference import read_reference
 from concur.io._requirements import read_requirements
@@ -50,7 +52,7 @@ from concur.io._task_tables import TaskTable
 from concur.io._uncertainty import read_uncertainty, read_world
 from concur.io._world_file import write_world
 from concur.io._world_loop import WorldLoop
-from concur.outputs import Output
+from concur.outputs import Output, references
 from concur.outputs.references import Reference
 from concur.reduction import ReducedModel, reduce
 from concur.results import Row
@@ -750,7 +752,45 @@ def _read_again(path: Path, files: Mapping[str, bytes], changed: Mapping[str, An
     return replace(task, **changed) if changed else task
 
 
-def _read(path: str | PathLike[str]) -> Task:
+def load_goal(path: str | PathLike[str]) -> tuple[Task, PlanTable]:
+    """Read a task whose references are still to be planned, and its goal.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Task file with a table ``[plan]``.
+
+    Returns
+    -------
+    tuple of Task and PlanTable
+        The task, whose references are at rest in the origin, and the goal.
+
+    Raises
+    ------
+    DescriptionError
+        As of `load_task`; or without ``[plan]``.
+
+    Examples
+    --------
+    >>> from concur.io import load_goal
+    >>> task, goal = load_goal("examples/planned_rover.toml")
+    >>> sorted(goal.goals)
+    ['base', 'hand']
+    """
+    table = build(TaskTable, read_toml(path), path)
+    if table.plan is None:
+        raise fault(
+            path,
+            "",
+            "plan",
+            expected="a table [plan] with the goals",
+            came="a task without one",
+            cure="Write [plan.goals] with a pose for each output; remove [reference.<output>].",
+        )
+    return _read(path, planning=True), table.plan
+
+
+def _read(path: str | PathLike[str], planning: bool = False) -> Task:
     data = read_toml(path)
     if "bodies" in data and "outputs" not in data:
         raise fault(
@@ -776,6 +816,18 @@ def _read(path: str | PathLike[str]) -> Task:
         read_configuration(rule.posture, robot, path, "[servo.redundancy.posture]")
     # The joints of the velocities exist; the model determines those that are free later.
     start, momentum, velocities = read_state(task.initial, task.momentum, robot, path)
+    if planning:
+        if task.initial.start is not None:
+            cure = "Write `q`, and `s` if it moves."
+            raise fault(
+                path, "[initial]", "start", expected="a start that is written",
+                came="one on the reference", cure=cure,
+            )  # fmt: skip
+        reference = references.stack(*[_at_origin(output) for output in outputs])
+    elif task.plan is not None:
+        reference = read_planned(task.plan, outputs, path)
+    else:
+        reference = read_reference(outputs, task.reference, path, task.simulation.duration)
     beside = "[servo]" if task.servo else ""
     beside = beside or "integral" * any("integral" in table for table in task.outputs)
     read = Task(
@@ -786,7 +838,7 @@ def _read(path: str | PathLike[str]) -> Task:
         outputs=outputs,
         stiffness=gains.pop("stiffness"),
         damping=gains.pop("damping"),
-        reference=read_reference(outputs, task.reference, path, task.simulation.duration),
+        reference=reference,
         q0=start,
         initial_velocities=velocities,
         duration=task.simulation.duration,
@@ -822,6 +874,13 @@ def _read(path: str | PathLike[str]) -> Task:
     if read.law_table.get("kind", "servo") == "servo":
         started.__dict__["servo"] = servo  # the same one, which takes a while to build
     return started
+
+
+def _at_origin(output: Output) -> Reference:
+    """Rest of an output in the origin of its group."""
+    still = ca.DM(output.lie.coordinates((ca.DM.eye(3), ca.DM(3, 1))))
+    group = output.group if still.numel() > 3 and not output.is_function else None
+    return references.hold(np.array(still)[:, 0], group)
 
 
 def _proof(

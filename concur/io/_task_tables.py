@@ -12,6 +12,7 @@ from annotated_types import Ge, Le, Len
 from concur.control import Servo
 from concur.io._imperfections import IMPERFECTIONS
 from concur.io._initial import InitialTable
+from concur.io._plan import PlanTable
 from concur.outputs import Output
 from concur.simulation import (
     LONGEST_RUN,
@@ -175,12 +176,14 @@ class TaskTable:
         joint, N m s about an axis and N s along one. Default: none.
     outputs : sequence
         Tracked quantities of bodies.
-    reference : mapping
-        Reference of each output: a table with its `kind` and fields.
+    reference : mapping, optional
+        Reference of each output: a table with its `kind` and fields. Default: that of `plan`.
     initial : table, optional
         The initial state. Default: neutral, at rest.
     servo : table, optional
         Options of the servo. Default: none.
+    plan : table, optional
+        Goal of the motion, from which `concur plan` makes all references. Default: none.
     law : mapping, optional
         Another law than a servo: its `kind`, `"passive"`, `"pd"`, `"computed torque"` or
         `"FILE.py:NAME"`, and its options. Default: a servo.
@@ -218,14 +221,15 @@ class TaskTable:
         Len(1, 100),  # more than any robot has drives; each needs a graph
         Expected("at least one table [[outputs]]"),
     ]
+    simulation: SimulationTable
     reference: Annotated[
         Mapping[str, dict[str, Any]], Expected("a table [reference.<output>] per output")
-    ]
-    simulation: SimulationTable
+    ] = field(default_factory=dict)
     momentum: Vector6 | None = None
     stages: Stages = None
     initial: InitialTable = field(default_factory=InitialTable)
     servo: Annotated[Any, InFiles(Servo)] = None
+    plan: PlanTable | None = None
     law: Annotated[dict[str, Any], Expected("a table [law] with a `kind`")] | None = None
     laws: Annotated[
         Sequence[dict[str, Any]], Len(0, 100), Expected("tables [[laws]] with a `kind`")
@@ -253,6 +257,9 @@ class TaskTable:
             if isinstance(name, str) and name in names[:k]:
                 expected, cure = "a unique name for each output", "Rename one of them."
                 raise refused(("outputs", k, "name"), expected, f"`{name}` twice", cure)
+        if self.plan is not None and self.reference:
+            expected = "[reference.<output>] for each output, or [plan] for all"
+            raise refused(("plan", None), expected, "both", "Remove one of them.")
         if self.uncertainty is not None and self.world is not None:
             expected = "[uncertainty] for many worlds, or [world] for one"
             raise refused(("world", None), expected, "both", "Remove one of them.")

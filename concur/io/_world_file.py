@@ -13,7 +13,7 @@ from concur.worlds import World
 def write_world(task: Path, path: Path, world: World) -> None:
     """Copy a task file with a table [world] in place of [uncertainty]; all else stays as written.
 
-    Robot files and the file of a law are named relative to the folder of the copy.
+    Robot files, the file of a law and that of a plan are named relative to the folder of the copy.
     """
     import tomlkit
 
@@ -32,6 +32,8 @@ def write_world(task: Path, path: Path, world: World) -> None:
     if "law" in document:
         file, colon, name = document["law"]["kind"].rpartition(":")
         document["law"]["kind"] = (moved(file) if file else "") + colon + name
+    if "plan" in document:
+        document["plan"]["file"] = moved(document["plan"].get("file", f"{task.stem}.plan.json"))
     document["world"] = _table({"number": world.number, "seed": world.seed, **world.deviations})
     replace_files({path: tomlkit.dumps(document).encode()})
 

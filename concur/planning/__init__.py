@@ -1,7 +1,19 @@
-"""Turning by shape: the displacement after a closed loop, and loops for a wanted displacement."""
+"""Plans: motions to a goal within limits, and turning by shape with closed loops."""
 
 from concur.planning._loop_plan import LoopPlan
+from concur.planning._motion_plan import MotionPlan
+from concur.planning._motion_plan import table_of as table_of
+from concur.planning._path_limits import PlanLimits
 from concur.planning._phase import GeometricPhase, geometric_phase
 from concur.planning._plan import plan_loop
+from concur.planning._to_goal import plan
 
-__all__ = ["GeometricPhase", "LoopPlan", "geometric_phase", "plan_loop"]
+__all__ = [
+    "GeometricPhase",
+    "LoopPlan",
+    "MotionPlan",
+    "PlanLimits",
+    "geometric_phase",
+    "plan",
+    "plan_loop",
+]

@@ -51,7 +51,7 @@ class LoopPlan:
     --------
     >>> import concur as cc
     >>> floater = cc.reduce(cc.robots.planar_floater())
-    >>> cc.plan_loop(floater, [1.0], limits=[[-0.3, 0.3]] * 2, cycles=1).reached
+    >>> cc.planning.plan_loop(floater, [1.0], limits=[[-0.3, 0.3]] * 2, cycles=1).reached
     False
     """
 

@@ -68,7 +68,7 @@ class GeometricPhase:
     >>> import concur as cc
     >>> satellite = cc.reduce(cc.robots.wheel_satellite())
     >>> loop = cc.references.Loop([0, 0, 0], cosine=[[1, 0, 0]], sine=[[0, 1, 0]])
-    >>> cc.geometric_phase(satellite, loop).pose.shape
+    >>> cc.planning.geometric_phase(satellite, loop).pose.shape
     (4, 4)
     """
 
@@ -139,7 +139,7 @@ def geometric_phase(
     >>> import concur as cc
     >>> model = cc.reduce(cc.robots.planar_floater())
     >>> circle = cc.references.Loop([1.0, 0.9], [[0.4, 0.0]], [[0.0, 0.4]])
-    >>> phase = cc.geometric_phase(model, circle)
+    >>> phase = cc.planning.geometric_phase(model, circle)
     >>> bool(abs(phase.log[2] - phase.integral[2]) < 1e-10)
     True
     """

@@ -107,7 +107,7 @@ def plan_loop(
     >>> import numpy as np
     >>> import concur as cc
     >>> model = cc.reduce(cc.robots.wheel_satellite())
-    >>> plan = cc.plan_loop(model, [0.0, 0.0, np.radians(5.0)])
+    >>> plan = cc.planning.plan_loop(model, [0.0, 0.0, np.radians(5.0)])
     >>> plan.reached, np.degrees(plan.phase.log[3:]).round(3).tolist()[2]
     (True, 5.0)
     """

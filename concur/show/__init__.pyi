@@ -24,6 +24,7 @@ from .page import Section as Section
 from .page import quantities as quantities
 from .page import write_page as write_page
 from .path import path_figure as path_figure
+from .planned import plan_figure as plan_figure
 from .report import run_figures as run_figures
 from .report import save_figures as save_figures
 from .report import write_report as write_report

@@ -274,8 +274,8 @@ EXPRESSIONS = (
     "cc.simulate(rover, servo, reference, 0.1, q0[:5], np.zeros(5), dt=0.01)",
     'cc.simulation.Integrator("euler")',
     "cc.simulation.Integrator(dt=0.0)",
-    "cc.plan_loop(model, [0, 0, 0.5])",
-    "cc.plan_loop(model, [0.1])",
+    "cc.planning.plan_loop(model, [0, 0, 0.5])",
+    "cc.planning.plan_loop(model, [0.1])",
     # References.
     "ref.waypoints([0.0, 0.0], [[0.0], [1.0]])",
     "ref.waypoints([0.0], [[0.0]])",

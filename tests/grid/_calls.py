@@ -326,6 +326,11 @@ def _moved(setup: Setup) -> Any:
     return motion.energy_balance, motion.momentum_drift
 
 
+def _place(s: Setup, output: cc.Output) -> np.ndarray:
+    """Coordinates of an output at the start."""
+    return np.asarray(cc.Servo(s.model, [output], 1.0, 1.0).output(s.case.q0))
+
+
 def _target(setup: Setup) -> Any:
     return setup.reference(0.0)
 
@@ -411,11 +416,23 @@ OF_SYSTEMS: dict[str, Call] = {
     "singularities path": lambda s: str(
         cc.singularities(s.system, s.case.outputs, [s.case.q0, s.case.q0])
     ),
-    "plan_loop": lambda s: cc.plan_loop(
+    "plan_loop": lambda s: cc.planning.plan_loop(
         s.model, np.full(s.model.robot.base.joint.nv, 1e-3), cycles=1, harmonics=1
     ),
-    "plan_loop rest": lambda s: cc.plan_loop(s.model, np.zeros(s.model.robot.base.joint.nv)),
-    "geometric_phase": lambda s: cc.geometric_phase(s.model, np.zeros((5, s.model.ns)), s.case.q0),
+    "plan_loop rest": lambda s: cc.planning.plan_loop(
+        s.model, np.zeros(s.model.robot.base.joint.nv)
+    ),
+    "plan": lambda s: cc.plan(
+        s.model,
+        s.case.outputs,
+        s.case.q0,
+        {o.name: _place(s, o) for o in s.case.outputs},
+        cc.planning.PlanLimits(torques=100.0, speeds=1.0),
+        guesses=1,
+    ),
+    "geometric_phase": lambda s: cc.planning.geometric_phase(
+        s.model, np.zeros((5, s.model.ns)), s.case.q0
+    ),
     "design_gains lqr": lambda s: cc.design_gains(s.case.outputs, method="lqr", error_weight=1.0),
     "design_gains": lambda s: cc.design_gains(s.case.outputs, 1.0),
     "certified_gains": lambda s: cc.certified_gains(

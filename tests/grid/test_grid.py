@@ -20,14 +20,14 @@ PLACED = {
     "Body Inertia Mechanism Motor mount Output Pose Wheel joints LagrangianSystem": "systems",
     "PassiveServo Servo laws": "laws",
     "references ReferenceSample": "references",
-    "Plant Run Status certified_gains certify compare design_gains geometric_phase "
-    "inverse_kinematics plan_loop recheck reduce simulate singularities "
+    "Plant Run Status certified_gains certify compare design_gains "
+    "inverse_kinematics plan recheck reduce simulate singularities "
     "symmetry": "calls",
     "Constraints": "an option of laws: tests/control",
     "load load_result load_task verify": "files: tests/fuzz, tests/cli",
     "compare_laws": "tasks: tests/campaign",
     "robots": "shipped systems",
-    "control errors outputs reduction robot show simulation": "packages",
+    "control errors outputs planning reduction robot show simulation": "packages",
     "__version__": "a text",
 }
 """Where the grid has each public name."""

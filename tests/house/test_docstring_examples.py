@@ -25,9 +25,10 @@ LONG = {
     *("concur.proofs.Sampled", "concur.proofs.sample_statement"),
     *("concur.campaign.worst_searches", "concur.campaign.sampled_curves"),
     *("concur.certify.Certificate", "concur.certify.operating_bounds"),
-    *("concur.certify.CertifiedGains", "concur.planning.LoopPlan", "concur.plan_loop"),
+    *("concur.certify.CertifiedGains", "concur.planning.LoopPlan", "concur.planning.plan_loop"),
     *("concur.reduction.LevelSet", "concur.control.linear_loop"),
     *("concur.simulation.forced_motion", "concur.simulation.Comparison"),
+    *("concur.plan", "concur.planning.MotionPlan", "concur.io.plan_task"),
     "concur.campaign.Campaign",
 }
 """Names whose example takes more than half a second."""

@@ -203,7 +203,10 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "concur/control/_inverse_kinematics": ("control/test_inverse_kinematics.py",),
     "concur/control/_feasibility": ("control/test_start.py", "control/test_units.py"),
     "concur/control/_start": ("control/test_start.py", "grid/test_grid.py"),
-    "concur/planning/": ("planning/test_phase.py", "planning/test_plan_loop.py"),
+    "concur/planning/": (
+        *("planning/test_phase.py", "planning/test_plan_loop.py"),
+        "planning/test_plan.py",
+    ),
     "concur/reduction/_audit": (
         "control/test_audit*.py",
         "reduction/test_audit_thresholds.py",

@@ -45,7 +45,7 @@ def test_phases_of_the_satellite(satellite: ReducedModel) -> None:
     # Section 6c of the specification: two integrations outside this package agreed.
     loop = cycle()
     assert_close(loop.areas, np.pi**3 * np.array([[0, 1, 0], [-1, 0, 0], [0, 0, 0]]), 1e-14)
-    once = cc.geometric_phase(satellite, loop)
+    once = cc.planning.geometric_phase(satellite, loop)
     assert_close(once.pose[:3, 3], numbers("5.838147761e-4 -4.916754245e-4 -6.378446280e-5"), 2e-12)
     assert_close(once.log[3:], numbers("6.06414697e-4 -5.70470213e-3 4.9524532559e-2"), 1e-10)
     rule = np.pi**3 * numbers("1.6414e-5 -1.6414e-5 0 2.172205159e-5 2.172205159e-5 1.608397242e-3")
@@ -53,13 +53,13 @@ def test_phases_of_the_satellite(satellite: ReducedModel) -> None:
     assert not once.exact.any()
     # Six cycles, and the timing does not matter.
     for rest in (False, True):
-        six = cc.geometric_phase(satellite, cycle(6, rest))
+        six = cc.planning.geometric_phase(satellite, cycle(6, rest))
         place = numbers("3.831539664e-3 -2.484982884e-3 -3.33159916e-4")
         assert_close(six.pose[:3, 3], place, 1e-11)
     assert_close(six.pose, np.linalg.matrix_power(once.pose, 6), 1e-10)
     # With a momentum: dynamic and total displacement.
     moving = satellite.at_momentum([0, 0, 0, 0, SPIN, SPIN])
-    both = cc.geometric_phase(moving, loop)
+    both = cc.planning.geometric_phase(moving, loop)
     assert_close(both.pose, once.pose, 1e-11)
     place = numbers("5.409478126e-3 -6.465597527e-3 6.590056409e-3")
     assert_close(both.total[:3, 3], place, 1e-11)
@@ -74,7 +74,7 @@ def test_phase_of_the_planar_floater_is_its_integral(planar: ReducedModel) -> No
         ((0.6, 0.9), (0.5, 0.4), -0.022425950410),
     ):
         loop = Loop([center[0] + axes[0], center[1]], [[axes[0], 0.0]], [[0.0, axes[1]]])
-        found = cc.geometric_phase(planar, loop)
+        found = cc.planning.geometric_phase(planar, loop)
         assert found.exact.tolist() == [False, False, True]
         assert found.log[2] == pytest.approx(phase, abs=1e-11)
         assert found.integral[2] == pytest.approx(phase, abs=1e-12)
@@ -84,7 +84,7 @@ def test_rolling_ball_turns_by_a_closed_formula() -> None:
     # About the vertical axis first, then a screw: angle 2 pi (sqrt(1 + a^2/R^2) - 1).
     model = cc.reduce(ball("rubber_ball"))
     for a in (0.02, 0.1, 0.3):
-        phase = cc.geometric_phase(model, Loop([a, 0.0], [[a, 0.0]], [[0.0, a]]))
+        phase = cc.planning.geometric_phase(model, Loop([a, 0.0], [[a, 0.0]], [[0.0, a]]))
         assert phase.body == "ball"
         turned = 2 * np.pi * (np.hypot(1.0, a / RADIUS) - 1.0)
         assert np.linalg.norm(phase.log) == pytest.approx(turned, abs=1e-10)
@@ -109,7 +109,7 @@ def test_small_loops_follow_the_curvature(make: Callable[[], cc.Mechanism]) -> N
     for size in (0.08, 0.04, 0.02):
         a, b = size * np.eye(ns)[:2]
         loop = Loop(center, [a], [b])
-        phase = cc.geometric_phase(model, loop)
+        phase = cc.planning.geometric_phase(model, loop)
         # Here the curvature is that at the start, so that the error falls with the size.
         q = model.robot.neutral()
         q[list(model.shape_coordinates)] = center
@@ -126,14 +126,14 @@ def test_reversed_loop_undoes_it(planar: ReducedModel) -> None:
     rng = np.random.default_rng(2)
     for model in (planar, cc.reduce(ball("rubber_ball"))):
         loop = Loop.through(rng.uniform(-1.0, 1.0, (5, model.ns)))
-        there, back = (cc.geometric_phase(model, x) for x in (loop, loop.reversed()))
+        there, back = (cc.planning.geometric_phase(model, x) for x in (loop, loop.reversed()))
         assert_close(there.pose @ back.pose, np.eye(4), 1e-10)
         assert np.abs(there.log).max() > 1e-4
 
 
 def test_phase_is_that_of_odometry(planar: ReducedModel) -> None:
     loop = Loop.through(np.random.default_rng(3).uniform(-1.0, 1.0, (6, 2)), duration=3.0)
-    phase = cc.geometric_phase(planar, loop)
+    phase = cc.planning.geometric_phase(planar, loop)
     start = np.array([0.0, 0.0, 0.0, *loop.start])
     end = reconstruct(planar, start, [0.0, 3.0], lambda t: loop(t).twist)[-1]
     assert_close(end[:2], phase.pose[:2, 3], 1e-10)
@@ -143,11 +143,11 @@ def test_phase_is_that_of_odometry(planar: ReducedModel) -> None:
 def test_what_has_no_phase_is_rejected(satellite: ReducedModel) -> None:
     loop = Loop([0.0], [[0.1]], [[0.1]])
     with pytest.raises(ShapeError, match="3 coordinates: wheel_x, wheel_y, wheel_z, got 1"):
-        cc.geometric_phase(satellite, loop)
+        cc.planning.geometric_phase(satellite, loop)
     with pytest.raises(ReductionError, match="the rate of one coordinate"):
-        cc.geometric_phase(cc.reduce(cc.robots.snakeboard()), loop)
+        cc.planning.geometric_phase(cc.reduce(cc.robots.snakeboard()), loop)
     with pytest.raises(ReductionError, match="a reduced model"):
-        cc.geometric_phase(cc.robots.snakeboard(), loop)  # type: ignore[arg-type]
+        cc.planning.geometric_phase(cc.robots.snakeboard(), loop)  # type: ignore[arg-type]
     arm = cc.Body("arm", cc.joints.Revolute((0, 0, 1)), inertia=cc.Inertia(1.0, (1, 0, 0)))
     with pytest.raises(ReductionError, match="a body whose velocities all follow"):
-        cc.geometric_phase(cc.reduce(cc.Mechanism("arm", [arm])), loop)
+        cc.planning.geometric_phase(cc.reduce(cc.Mechanism("arm", [arm])), loop)

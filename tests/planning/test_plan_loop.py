@@ -52,7 +52,7 @@ def followed(plan: LoopPlan, dt: float) -> Run:
 def test_satellite_turns_by_90_degrees_about_each_axis(
     satellite: ReducedModel, axis: np.ndarray
 ) -> None:
-    plan = cc.plan_loop(satellite, np.pi / 2 * axis, duration=20.0)
+    plan = cc.planning.plan_loop(satellite, np.pi / 2 * axis, duration=20.0)
     assert plan.reached
     run = followed(plan, 0.05)
     turn = Rotation.from_quat(run.q[-1, 3:7]) * Rotation.from_rotvec(np.pi / 2 * axis).inv()
@@ -63,7 +63,7 @@ def test_satellite_turns_by_90_degrees_about_each_axis(
 
 
 def test_rover_parks_sideways(rover: ReducedModel) -> None:
-    plan = cc.plan_loop(rover, [0.0, 0.3, 0.0])
+    plan = cc.planning.plan_loop(rover, [0.0, 0.3, 0.0])
     run = followed(plan, 0.05)
     assert_close(run.q[-1, :3], [0.0, 0.3, 0.0], 1e-3)
     assert_close(run.q[-1, 3:], np.zeros(5), 1e-3)
@@ -78,12 +78,12 @@ def test_rover_parks_sideways(rover: ReducedModel) -> None:
     )
     assert_close(motion.q[-1, :3], [0.0, 0.3, 0.0], 1e-4)
     # Forwards too: the curvature has no such part, its bracket with the connection has.
-    assert cc.plan_loop(rover, [-0.2, 0.1, 0.0]).reached
+    assert cc.planning.plan_loop(rover, [-0.2, 0.1, 0.0]).reached
 
 
 def test_loops_stay_inside_limits(planar: ReducedModel) -> None:
     limits = np.array([[-1.0, 1.0], [-0.2, 1.5]])
-    plan = cc.plan_loop(planar, [0.4], limits=limits, speed_limits=[2.0, 3.0], harmonics=2)
+    plan = cc.planning.plan_loop(planar, [0.4], limits=limits, speed_limits=[2.0, 3.0], harmonics=2)
     assert plan.reached
     assert plan.loop.cycles > 1
     places = plan.loop.places(np.arange(5000) / 5000)
@@ -94,9 +94,9 @@ def test_loops_stay_inside_limits(planar: ReducedModel) -> None:
     speeds = np.abs(plan.loop.sample(times)[1]) / [2.0, 3.0]
     assert 1.0 - 1e-3 < speeds.max() <= 1.0
     with pytest.raises(InfeasibleReferenceError, match=r"within the speed limits, got 0\.1 s"):
-        cc.plan_loop(planar, [0.01], speed_limits=0.1, duration=0.1)
+        cc.planning.plan_loop(planar, [0.01], speed_limits=0.1, duration=0.1)
     with pytest.raises(InfeasibleReferenceError, match=r"`forearm`: expected a start between"):
-        cc.plan_loop(planar, [0.4], limits=[[-1.0, 1.0], [0.1, 1.0]])
+        cc.planning.plan_loop(planar, [0.4], limits=[[-1.0, 1.0], [0.1, 1.0]])
 
 
 def test_limits_of_the_joints_are_used() -> None:
@@ -114,7 +114,7 @@ def test_limits_of_the_joints_are_used() -> None:
         for b in robot.bodies
     ]
     model = cc.reduce(cc.Mechanism("limited", bodies))
-    plan = cc.plan_loop(model, [0.01])
+    plan = cc.planning.plan_loop(model, [0.01])
     places = plan.loop.places(np.arange(2000) / 2000)
     assert places.min() > -0.5
     assert places.max() < 0.8
@@ -126,22 +126,22 @@ def test_duration_with_speed_limits_of_some_joints() -> None:
     robot = cc.robots.rover_arm()
     limited = [replace(b, speed_limit=1.0 if b.name == "turret" else None) for b in robot.bodies]
     model = cc.reduce(replace(robot, bodies=tuple(limited)))
-    assert cc.plan_loop(model, [0.0, 0.1, 0.0]).loop.duration == 10.0
-    assert cc.plan_loop(model, [0.0, 0.1, 0.0], duration=np.int64(4)).loop.duration == 4.0
+    assert cc.planning.plan_loop(model, [0.0, 0.1, 0.0]).loop.duration == 10.0
+    assert cc.planning.plan_loop(model, [0.0, 0.1, 0.0], duration=np.int64(4)).loop.duration == 4.0
     with pytest.raises(InfeasibleReferenceError, match="within the speed limits"):
-        cc.plan_loop(model, [0.0, 0.1, 0.0], duration=1e-3)
+        cc.planning.plan_loop(model, [0.0, 0.1, 0.0], duration=1e-3)
 
 
 @pytest.mark.slow
 def test_far_loops_take_smaller_steps(rover: ReducedModel) -> None:
     # With the first number of steps the loop is 76 mm off.
-    assert cc.plan_loop(rover, [5.0, 0.0, 0.0], harmonics=1, cycles=1).reached
+    assert cc.planning.plan_loop(rover, [5.0, 0.0, 0.0], harmonics=1, cycles=1).reached
 
 
 @pytest.mark.by_default(1)
 @pytest.mark.parametrize("wanted", [[0.6, 0.0, 0.0], [0.0, 0.0, 0.8]], ids=str)
 def test_ball_turns_by_its_place(wanted: list[float]) -> None:
-    plan = cc.plan_loop(cc.reduce(ball("rubber_ball")), wanted)
+    plan = cc.planning.plan_loop(cc.reduce(ball("rubber_ball")), wanted)
     assert plan.reached
     assert_close(plan.phase.log, wanted, 1e-5)
     with pytest.raises(ReductionError, match="a control for each of place"):
@@ -160,14 +160,14 @@ def test_what_the_group_does_not_reach_is_rejected(
         (rover, [0.5], r"R\^2"),
     ):
         with pytest.raises(InfeasibleReferenceError, match=text) as error:
-            cc.plan_loop(model, wanted)
+            cc.planning.plan_loop(model, wanted)
         assert error.value.span.shape[0] == (6 if model is satellite else 3)
     # The rotation about the centre of mass is inside.
     com = 0.3 * 0.1 / 2.9 * np.ones(3)
     turn = np.array([0.0, 0.0, 0.3])
-    assert cc.plan_loop(satellite, [*np.cross(com, turn), *turn]).reached
+    assert cc.planning.plan_loop(satellite, [*np.cross(com, turn), *turn]).reached
     with pytest.raises(InfeasibleReferenceError, match=r"`displacement`"):
-        cc.plan_loop(satellite, [*(1.001 * np.cross(com, turn)), *turn])
+        cc.planning.plan_loop(satellite, [*(1.001 * np.cross(com, turn)), *turn])
 
 
 def test_rotor_without_curvature_reaches_nothing() -> None:
@@ -181,12 +181,12 @@ def test_rotor_without_curvature_reaches_nothing() -> None:
     ]
     model = cc.reduce(cc.Mechanism("rotors", [base, *rotors]))
     with pytest.raises(InfeasibleReferenceError, match="no displacement: the curvature vanishes"):
-        cc.plan_loop(model, [0.1])
+        cc.planning.plan_loop(model, [0.1])
 
 
 @pytest.mark.extended
 def test_plan_states_what_it_missed(planar: ReducedModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = cc.plan_loop(planar, [1.0], limits=[[-0.3, 0.3]] * 2, cycles=1, harmonics=1)
+    plan = cc.planning.plan_loop(planar, [1.0], limits=[[-0.3, 0.3]] * 2, cycles=1, harmonics=1)
     assert not plan.reached
     assert "missed by" in plan.why
     assert "missed by" in str(plan)
@@ -195,18 +195,20 @@ def test_plan_states_what_it_missed(planar: ReducedModel, monkeypatch: pytest.Mo
     # Both sides of the tolerance.
     for share, reached in ((1.01, True), (0.99, False)):
         monkeypatch.setattr("concur.planning._plan.REACHED", share * abs(plan.missed[0]))
-        again = cc.plan_loop(planar, [1.0], limits=[[-0.3, 0.3]] * 2, cycles=1, harmonics=1)
+        again = cc.planning.plan_loop(
+            planar, [1.0], limits=[[-0.3, 0.3]] * 2, cycles=1, harmonics=1
+        )
         assert again.reached == reached
 
 
 def test_wrong_arguments(satellite: ReducedModel) -> None:
     turn = [0.0, 0.0, 0.1]
     with pytest.raises(ReductionError, match="zero momentum"):
-        cc.plan_loop(satellite.at_momentum([0, 0, 0, 0.1, 0, 0]), turn)
+        cc.planning.plan_loop(satellite.at_momentum([0, 0, 0, 0.1, 0, 0]), turn)
     with pytest.raises(ShapeError, match=r"6 numbers.*or the rotation alone, 3"):
-        cc.plan_loop(satellite, [0.1, 0.2])
+        cc.planning.plan_loop(satellite, [0.1, 0.2])
     with pytest.raises(NonFiniteError):
-        cc.plan_loop(satellite, [0.0, 0.0, np.nan])
+        cc.planning.plan_loop(satellite, [0.0, 0.0, np.nan])
     for options, text in (
         ({"cycles": 65}, "`cycles`"),
         ({"harmonics": 0}, "`harmonics`"),
@@ -216,11 +218,11 @@ def test_wrong_arguments(satellite: ReducedModel) -> None:
         ({"speed_limits": [1.0, 2.0]}, "`speed_limits`"),
     ):
         with pytest.raises(ConcurError, match=text):
-            cc.plan_loop(satellite, turn, **options)  # type: ignore[arg-type]
+            cc.planning.plan_loop(satellite, turn, **options)  # type: ignore[arg-type]
 
 
 def test_figure_of_curvature_and_loop(satellite: ReducedModel) -> None:
-    plan = cc.plan_loop(satellite, [0.0, 0.0, 0.1])
+    plan = cc.planning.plan_loop(satellite, [0.0, 0.0, 0.1])
     figure = plan.plot()
     assert isinstance(figure, Figure)
     axes = figure.axes[0]

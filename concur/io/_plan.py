@@ -1,0 +1,160 @@
+"""Reader of [plan]: the goal of a task, from which a plan makes its references."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from annotated_types import Ge, Le, Len
+
+from concur.files import read_json
+from concur.outputs import Output, references
+from concur.outputs.references import Reference
+from concur.planning import MotionPlan, PlanLimits, plan, table_of
+from concur.robot import Capsule, Clearance, Obstacle
+from concur.tables import Expected, FileName, InFiles, any_of, fault, is_number, located
+
+LEAST = "least"
+
+_TIME = Expected(
+    'a duration above zero, s, or "least"',
+    lambda value: value == LEAST or (is_number(value) and 1e-12 <= value <= 1e9),
+    any_of({"type": "number", "minimum": 1e-12, "maximum": 1e9}, {"const": LEAST}),
+)
+
+
+_TABLES = Len(0, 100), Expected("tables, at most 100")
+
+
+@dataclass(frozen=True)
+class PlanTable:
+    """The goal of the motion; `concur plan` makes the references of the outputs from it.
+
+    Parameters
+    ----------
+    goals : mapping
+        Goal by output: its pose as a list, with `nan` for free coordinates of R^n; or a table with
+        `position` and `within`, the largest distance of each coordinate from it, m, and with
+        `direction`, in inertial axes, along which `axis` of the output's frame points.
+    time : float or str, optional
+        Duration of the motion, s, or the least possible.
+    file : str, optional
+        File of the plan, beside the task: `concur plan` writes it, other commands read it. Default:
+        the name of the task file with `.plan.json`.
+    limits : table, optional
+        Limits beside those of the robot. Default: none.
+    capsule : sequence, optional
+        Capsules that move with bodies. Default: around the shapes of the bodies, meshes excepted.
+    obstacle : sequence, optional
+        Spheres and capsules that these capsules keep away from. Default: none.
+    guesses : int, optional
+        Largest number of guesses from which motions are sought.
+    """
+
+    goals: Annotated[
+        Mapping[str, Any], Len(1, 100), Expected("a table of goals by output, [plan.goals]")
+    ]
+    time: Annotated[Any, _TIME] = LEAST
+    file: FileName | None = None
+    limits: PlanLimits = field(default_factory=PlanLimits)
+    capsule: Annotated[Sequence[Annotated[Any, InFiles(Capsule.of)]], *_TABLES] = ()
+    obstacle: Annotated[Sequence[Obstacle], *_TABLES] = ()
+    guesses: Annotated[int, Ge(1), Le(1000), Expected("a whole number from 1 to 1000")] = 8
+
+    def path(self, task: str | PathLike[str]) -> Path:
+        """File of the plan of a task."""
+        own = Path(task)
+        return own.parent / self.file if self.file else own.with_name(f"{own.stem}.plan.json")
+
+
+def read_planned(
+    table: PlanTable, outputs: Sequence[Output], path: str | PathLike[str]
+) -> Reference:
+    """Reference of all outputs from the file of a plan."""
+    file = table.path(path)
+    cure = f"Run `concur plan {path}`, or write [reference.<output>] for each output."
+    found = read_json(file, "the file of a plan", cure)
+    parts = found.get("outputs") if isinstance(found, dict) else None
+    parts = parts if isinstance(parts, dict) else {}
+    groups = {o.name: (parts.get(o.name) or {}).get("group") for o in outputs}
+    wrong = [o.name for o in outputs if groups[o.name] != o.group]
+    if wrong or not isinstance(found.get("t"), list):
+        raise fault(
+            file,
+            "",
+            "outputs",
+            expected=f"the plan of the outputs {', '.join(groups)}",
+            came=f"none of `{wrong[0]}`" if wrong else "no times",
+            cure=cure,
+        )
+    if not found.get("passed"):
+        raise fault(
+            file,
+            "",
+            "status",
+            expected="a plan that reaches its goal",
+            came=f"{found.get('status')}: {'; '.join(map(str, found.get('problems', ())))}",
+            cure="Change the goal or the limits, and run `concur plan` again.",
+        )
+    with located(file, "", "outputs"):
+        times = np.asarray(found["t"], dtype=float)
+        each = []
+        for o in outputs:
+            poses, twists, accelerations = (
+                np.asarray(parts[o.name][k], dtype=float)
+                for k in ("poses", "twists", "accelerations")
+            )
+            each.append(table_of(times, poses, twists, accelerations, o.group))
+        return references.stack(*each)
+
+
+def plan_task(
+    task: Any, table: PlanTable, progress: Callable[[float], Any] | None = None
+) -> MotionPlan:
+    """Plan the motion of a task from its start to its goals.
+
+    Parameters
+    ----------
+    task : Task
+        The task, as `load_goal` returns it.
+    table : PlanTable
+        Its goal.
+    progress : callable, optional
+        Called with the share done.
+
+    Returns
+    -------
+    MotionPlan
+        The plan.
+
+    Raises
+    ------
+    ConcurError
+        As of `concur.plan`; the error names the file.
+
+    Examples
+    --------
+    >>> from concur.io import load_goal, plan_task
+    >>> plan_task(*load_goal("examples/planned_rover.toml")).reached
+    True
+    """
+    obstacles: Any = tuple(table.obstacle)
+    with located(task.path, "[plan]"):
+        if table.capsule:
+            own = tuple(made(task.robot) if callable(made) else made for made in table.capsule)
+            obstacles = Clearance(own, obstacles)
+        return plan(
+            task.servo.model,
+            task.outputs,
+            (task.q0, task.s0),
+            table.goals,
+            table.limits,
+            obstacles,
+            time=table.time,
+            guesses=table.guesses,
+            progress=progress,
+        )

@@ -1,0 +1,421 @@
+"""Sequential quadratic programs for a motion to a goal.
+
+Rows that cannot be kept are elastic: the largest excess of the limits, and the misses of the goal,
+have a price, so that a program always has a solution. Steps stay in a trust region, whose size
+follows how well the program foresees the merit; a step that it foresees badly is corrected once
+(second-order correction).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from concur.planning._splines import ENDS
+from concur.planning._transcription import STEPS, Path, Start, Transcription
+
+ITERATIONS = 60
+"""Largest number of programs of one start."""
+
+SMOOTH = 1e-7
+"""Price of the squared jerk, in units of the speed limits, beside the duration."""
+
+PROXIMAL = 1e-4
+"""Price of a squared step, which makes programs strictly convex."""
+
+EXCESS, MISS = 3.0, 30.0
+"""Prices of the largest excess and of each miss of the goal (m, rad), in durations."""
+
+NEAR_LIMIT, FAR = 0.4, -5.0
+"""Rows below this share of their limit are skipped in a program; of those with one side."""
+
+PASSING = 30.0
+"""Price of the squared distance from places to pass, in durations, 1/m^2."""
+
+BLOCK = 64
+"""Programs have a multiple of this number of rows, so that few solvers are made."""
+
+REGION, LARGEST, SMALLEST = 0.5, 3.0, 1e-5
+"""Trust region at the start, its largest and smallest size, rad and m."""
+
+SHORTEST = 0.01
+"""Shortest motion, s."""
+
+SETTLED = 1e-3
+"""Relative fall of the merit at which a motion is finished, and excess that is kept."""
+
+REACHED = 1e-5
+"""Sum of the misses at which a goal counts as reached, before they are refined, m and rad."""
+
+CLOSE = 1e-3
+"""Sum of misses that is taken away without a program, m and rad."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Found:
+    """Unknowns that a search ended with, their path, largest excess and sum of misses."""
+
+    unknowns: Floats
+    path: Path
+    excess: float
+    missed: float
+    programs: int
+
+    @property
+    def time(self) -> float:
+        """Duration, s."""
+        return float(self.unknowns[-1])
+
+    @property
+    def kept(self) -> bool:
+        """Whether all limits are kept and the goal is reached."""
+        return self.excess <= SETTLED and self.missed <= 10 * REACHED
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """One problem: start, goal, duration (None: the least), and shares of the limits of rows."""
+
+    form: Transcription
+    start: Start
+    wanted: Floats
+    duration: float | None
+    shares: Floats
+    hulls: Floats
+    bias: Floats
+    ways: tuple[tuple[int, int, Floats], ...] = ()  # point, capsule and place that it passes
+
+    def path(self, unknowns: Floats) -> Path:
+        """Path of unknowns."""
+        return self.form.evaluate(self.start, unknowns, self.wanted, self.bias)
+
+    @cached_property
+    def _linear(self) -> list[tuple[Floats, Floats, Floats]]:
+        """Slopes of the control points of each derivative by unknowns and T, and their limits."""
+        splines, bounds, unit = self.form.splines, self.form.bounds, np.eye(self.form.model.ns)
+        speeds = (bounds.speeds, bounds.accelerations, bounds.jerks)
+        found = []
+        for k, limits in enumerate(speeds, 1):
+            chosen = np.isfinite(limits)
+            rows = np.einsum("jk,ab->jakb", splines.hulls[k] @ splines.inner, unit[chosen])
+            first = np.multiply.outer(splines.hulls[k] @ splines.start[:, 1], self.start.s[chosen])
+            limit = np.broadcast_to(limits[chosen] * self.hulls[k - 1], first.shape)
+            found.append(
+                (
+                    rows.reshape(first.size, splines.free * self.form.model.ns),
+                    first.ravel(),
+                    limit.ravel(),
+                )
+            )
+        return found
+
+    @cached_property
+    def _range(self) -> tuple[Floats, Floats, Floats]:
+        """Slopes of the control points, with lower and upper limits."""
+        splines, bounds = self.form.splines, self.form.bounds
+        ns = self.form.model.ns
+        rows = np.einsum("jk,ab->jakb", splines.inner[ENDS:], np.eye(ns))
+        rows = rows.reshape(-1, rows.shape[2] * ns)
+        count = len(rows) // ns
+        low, high = np.tile(bounds.low, count), np.tile(bounds.high, count)
+        kept = np.isfinite(low) | np.isfinite(high)
+        return rows[kept], low[kept], high[kept]
+
+    @cached_property
+    def _smooth(self) -> Floats:
+        """Jerks of the control points in units of the speed limits, by the unknowns but T."""
+        splines, speeds = self.form.splines, self.form.bounds.speeds
+        scale = np.where(np.isfinite(speeds), speeds, 1.0)
+        rows = splines.hulls[3] @ splines.inner
+        spread = np.einsum("jk,ab->jakb", rows, np.diag(1.0 / scale))
+        return np.asarray(spread.reshape(len(rows) * len(scale), -1) / np.sqrt(len(rows)))
+
+    @cached_property
+    def _efforts(self) -> list[int]:
+        return [k for k, fact in enumerate(self.form.facts) if fact[0].startswith("torque of")]
+
+    def _derivatives(self, points: Floats) -> list[Floats]:
+        """Control points of each derivative that has limits."""
+        hulls, bounds = self.form.splines.hulls, self.form.bounds
+        limits = (bounds.speeds, bounds.accelerations, bounds.jerks)
+        return [(hulls[k] @ points)[:, np.isfinite(own)].ravel() for k, own in enumerate(limits, 1)]
+
+    def cost(self, found: Found) -> float:
+        """Duration, or torques of a given duration, of what was found."""
+        return self._cost(found.unknowns, found.path)
+
+    # -- merit -----------------------------------------------------------------------------------
+
+    def _cost(self, unknowns: Floats, path: Path) -> float:
+        smooth = 0.5 * SMOOTH * float(np.square(self._smooth @ unknowns[:-1]).sum())
+        smooth += 0.5 * PASSING * sum(float(off @ off) for off, _ in self._passing(path))
+        if self.duration is None:
+            return float(unknowns[-1]) + smooth
+        return 0.5 * float(np.square(path.g[:, self._efforts]).sum()) / (STEPS + 1) + smooth
+
+    def _passing(self, path: Path) -> list[tuple[Floats, Floats]]:
+        """Distances from places to pass, and their slopes."""
+        found = [(self.form.passing(path, k, own), place) for k, own, place in self.ways]
+        return [(at - place, slopes) for (at, slopes), place in found]
+
+    def _excess(self, unknowns: Floats, path: Path) -> float:
+        """Largest excess over a limit, relative to it; of ranges in rad and m."""
+        time, worst = unknowns[-1], 0.0
+        for k, (values, (_, _, limits)) in enumerate(
+            zip(self._derivatives(path.points), self._linear, strict=True), 1
+        ):
+            if values.size:
+                worst = max(worst, float((np.abs(values) / (limits * time**k)).max()) - 1.0)
+        _, low, high = self._range
+        if low.size:
+            at = self._range_values(path)
+            worst = max(worst, float((low - at).max()), float((at - high).max()))
+        if path.g.size:
+            signed = np.where(self.form.one_sided, path.g, np.abs(path.g))
+            worst = max(worst, float((signed - self.shares).max()))
+        return worst
+
+    def _range_values(self, path: Path) -> Floats:
+        bounds = self.form.bounds
+        at = path.points[ENDS:].ravel()
+        count = at.size // bounds.low.size
+        kept = np.tile(np.isfinite(bounds.low) | np.isfinite(bounds.high), count)
+        return np.asarray(at[kept])
+
+    def _missed(self, path: Path) -> float:
+        return float(np.maximum(np.abs(path.e) - self.form.within, 0.0).sum())
+
+    def _merit(self, unknowns: Floats, path: Path, price: float) -> float:
+        return (
+            self._cost(unknowns, path)
+            + EXCESS * price * self._excess(unknowns, path)
+            + MISS * price * self._missed(path)
+        )
+
+    # -- programs --------------------------------------------------------------------------------
+
+    def solve(self, unknowns: Floats, programs: int = ITERATIONS) -> Found:
+        """Improve unknowns until limits and goal hold and the merit settles."""
+        size, region, count = unknowns.size, REGION, 0
+        price = max(float(unknowns[-1]), 1e-3) if self.duration is None else 1.0
+        path = self.path(unknowns)
+        while count < programs:
+            count += 1
+            if self.duration is None:
+                price = max(price, float(unknowns[-1]))
+            program = self._program(unknowns, path, price)
+            before, accepted = self._merit(unknowns, path, price), False
+            for _ in range(8):
+                step = program.solve(region, unknowns)
+                foreseen = before - program.merit(step)
+                if foreseen <= 1e-6 * price or region < SMALLEST:
+                    break
+                trial = unknowns + step[:size]
+                ahead = self.path(trial)
+                fall = before - self._merit(trial, ahead, price)
+                if fall < 0.1 * foreseen:
+                    again = program.corrected(ahead, step[:size]).solve(region, unknowns)
+                    other = unknowns + again[:size]
+                    beyond = self.path(other)
+                    better = before - self._merit(other, beyond, price)
+                    if better > fall:
+                        trial, ahead, fall = other, beyond, better
+                if fall >= 0.1 * foreseen:
+                    accepted = True
+                    break
+                region *= 0.35
+            if not accepted:
+                break
+            largest = float(np.abs(trial - unknowns).max())
+            unknowns, path = trial, ahead
+            if fall > 0.7 * foreseen and largest > 0.8 * region:
+                region = min(2.0 * region, LARGEST)
+            elif fall < 0.3 * foreseen:
+                region *= 0.5
+            settled = (
+                self._excess(unknowns, path) <= 0.1 * SETTLED and self._missed(path) <= REACHED
+            )
+            if fall <= SETTLED * price and (settled or fall <= 1e-2 * SETTLED * price):
+                break
+        if 0.0 < self._missed(path) <= CLOSE:
+            unknowns, path = self._closed(unknowns, path)
+        excess, missed = self._excess(unknowns, path), self._missed(path)
+        return Found(unknowns, path, excess, missed, count)
+
+    def _closed(self, unknowns: Floats, path: Path) -> tuple[Floats, Path]:
+        """Least change of the unknowns, but T, that takes away a small miss of the goal."""
+        count = unknowns.size - 1 - (0 if self.form.ends_moving else self.form.model.ns)
+        for _ in range(2):
+            assert path.slopes is not None
+            off = path.e - np.clip(path.e, -self.form.within, self.form.within)
+            change = np.linalg.lstsq(path.slopes[1][:, :count], -off, rcond=1e-8)[0]
+            unknowns = np.concatenate([unknowns[:count] + change, unknowns[count:]])
+            path = self.path(unknowns)
+        return unknowns, path
+
+    def _program(self, unknowns: Floats, path: Path, price: float) -> _Program:
+        assert path.slopes is not None
+        size, time, goals = unknowns.size, unknowns[-1], path.e.size
+        variables = size + 1 + 2 * goals
+        rows, low, high = self._range
+        at = self._range_values(path)
+        parts = [(np.pad(rows, ((0, 0), (0, variables - size + 1))), low - at, high - at)]
+        parts[0] = (parts[0][0], np.minimum(parts[0][1], 0.0), np.maximum(parts[0][2], 0.0))
+        for k, (values, (slopes, first, limits)) in enumerate(
+            zip(self._derivatives(path.points), self._linear, strict=True), 1
+        ):
+            if not values.size:
+                continue
+            scale = limits * time**k
+            share = values / scale
+            table = np.zeros((values.size, variables))
+            table[:, : size - 1] = slopes / scale[:, None]
+            table[:, size - 1] = first / scale - k * share / time
+            parts += _sided(table, share, 1.0, size)
+        if path.g.size:
+            table = np.zeros((path.g.size, variables))
+            table[:, :size] = path.slopes[0].reshape(-1, size)
+            limit = np.broadcast_to(self.shares, path.g.shape).ravel()
+            sided = np.broadcast_to(self.form.one_sided, path.g.shape).ravel()
+            parts += _sided(table, path.g.ravel(), limit, size, sided)
+        ends = np.zeros((goals, variables))
+        ends[:, :size] = path.slopes[1]
+        ends[:, size + 1 : size + 1 + goals] = np.eye(goals)
+        ends[:, size + 1 + goals :] = -np.eye(goals)
+        parts.append((ends, -path.e - self.form.within, -path.e + self.form.within))
+        square = np.zeros((variables, variables))
+        slope = np.zeros(variables)
+        smooth = self._smooth
+        square[: size - 1, : size - 1] = SMOOTH * smooth.T @ smooth
+        slope[: size - 1] = SMOOTH * smooth.T @ (smooth @ unknowns[:-1])
+        if self.duration is None:
+            slope[size - 1] = 1.0
+        elif self._efforts:
+            efforts = path.slopes[0][:, self._efforts].reshape(-1, size)
+            square[:size, :size] += efforts.T @ efforts / (STEPS + 1)
+            slope[:size] += efforts.T @ path.g[:, self._efforts].ravel() / (STEPS + 1)
+        for off, slopes in self._passing(path):
+            square[:size, :size] += PASSING * slopes.T @ slopes
+            slope[:size] += PASSING * slopes.T @ off
+        square += PROXIMAL * (price if self.duration is None else 1e-2) * np.eye(variables)
+        square[size - 1, size - 1] = max(square[size - 1, size - 1], 1e-2)
+        slope[size] = EXCESS * price
+        slope[size + 1 :] = MISS * price
+        return _Program(self, path, square, slope, parts, self._cost(unknowns, path), size)
+
+
+def _sided(
+    table: Floats,
+    values: Floats,
+    limit: float | Floats,
+    size: int,
+    sided: NDArray[np.bool_] | None = None,
+) -> list[tuple[Floats, Floats, Floats]]:
+    """Rows within limits, elastic by the variable after the unknowns; only those near them."""
+    limit = np.broadcast_to(limit, values.shape)
+    found = []
+    for sign in (1.0, -1.0):
+        near = _near(values, limit, sign, sided)
+        rows = sign * table[near]
+        rows[:, size] = -1.0
+        upper = limit[near] - sign * values[near]
+        found.append((rows, np.full(upper.size, -np.inf), upper))
+    return found
+
+
+def _near(
+    values: Floats, limit: Floats, sign: float, sided: NDArray[np.bool_] | None
+) -> NDArray[np.bool_]:
+    """Rows that a program has on one of their sides."""
+    if sided is None:
+        sided = np.zeros(values.shape, bool)
+    both = sign * values > NEAR_LIMIT * limit
+    return np.where(sided, (sign > 0.0) & (values > limit + FAR - 1.0), both)
+
+
+@dataclass(frozen=True, eq=False)
+class _Program:
+    """A quadratic program about a path: least cost of the step, excess and misses within rows."""
+
+    search: Search
+    path: Path
+    square: Floats
+    slope: Floats
+    parts: list[tuple[Floats, Floats, Floats]]
+    cost: float
+    size: int
+
+    @cached_property
+    def _stacked(self) -> tuple[Floats, Floats, Floats]:
+        table, low, high = (np.concatenate([part[k] for part in self.parts]) for k in range(3))
+        more = -len(low) % BLOCK
+        return (
+            np.pad(table, ((0, more), (0, 0))),
+            np.pad(low, (0, more), constant_values=-np.inf),
+            np.pad(high, (0, more), constant_values=np.inf),
+        )
+
+    def solve(self, region: float, unknowns: Floats) -> Floats:
+        """Step and elastic variables within a trust region."""
+        table, low, high = self._stacked
+        search, size = self.search, self.size
+        least, most = np.full(self.slope.size, -np.inf), np.full(self.slope.size, np.inf)
+        least[:size], most[:size], least[size:] = -region, region, 0.0
+        time = unknowns[-1]
+        least[size - 1], most[size - 1] = -min(region, 0.7) * time, 2.0 * region * time
+        least[size - 1] = max(least[size - 1], min(SHORTEST - time, 0.0))
+        if search.duration is not None:
+            least[size - 1] = most[size - 1] = search.duration - time
+        if not search.form.ends_moving:
+            ns = search.form.model.ns
+            least[size - 1 - ns : size - 1] = most[size - 1 - ns : size - 1] = 0.0
+        solver = _solver(self.slope.size, len(low))
+        found = solver(h=self.square, g=self.slope, a=table, lba=low, uba=high, lbx=least, ubx=most)
+        return np.array(found["x"])[:, 0]
+
+    def merit(self, step: Floats) -> float:
+        """Merit that the program foresees."""
+        own = step[: self.size]
+        part = slice(self.size)
+        cost = self.cost + self.slope[part] @ own + 0.5 * own @ self.square[part, part] @ own
+        return float(cost + self.slope[self.size :] @ step[self.size :])
+
+    def corrected(self, ahead: Path, step: Floats) -> _Program:
+        """The same program with the values of the rows where the last step led."""
+        search, path = self.search, self.path
+        assert path.slopes is not None
+        fault = (ahead.g - path.g - path.slopes[0] @ step).ravel()
+        limit = np.broadcast_to(search.shares, path.g.shape).ravel()
+        sided = np.broadcast_to(search.form.one_sided, path.g.shape).ravel()
+        parts, values = list(self.parts), path.g.ravel()
+        if values.size:
+            at = len(parts) - 3
+            for k, sign in enumerate((1.0, -1.0)):
+                near = _near(values, limit, sign, sided)
+                rows, low, high = parts[at + k]
+                parts[at + k] = rows, low, high - sign * fault[near]
+        rows, low, high = parts[-1]
+        off = ahead.e - path.e - path.slopes[1] @ step
+        parts[-1] = rows, low - off, high - off
+        return replace(self, parts=parts)
+
+
+_SOLVERS: dict[tuple[int, int], ca.Function] = {}
+
+
+def _solver(variables: int, rows: int) -> ca.Function:
+    """Solver of programs of a size."""
+    key = variables, rows
+    if key not in _SOLVERS:
+        shapes = {
+            "h": ca.Sparsity.dense(variables, variables),
+            "a": ca.Sparsity.dense(rows, variables),
+        }
+        _SOLVERS[key] = ca.conic("step", "daqp", shapes, {"error_on_fail": False})
+    return _SOLVERS[key]

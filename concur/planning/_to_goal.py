@@ -1,0 +1,559 @@
+"""From a goal to a motion that reaches it within limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import chain, count, islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from concur.codegen import finite_floats
+from concur.errors import ConcurError, InfeasibleReferenceError, ReductionError, ShapeError
+from concur.outputs import Output, checked_outputs
+from concur.planning._clearances import clearance_of
+from concur.planning._motion_plan import MotionPlan
+from concur.planning._nearest import Nearest, nearest_pose
+from concur.planning._path_limits import PlanLimits, bounds_of
+from concur.planning._program import Found, Search
+from concur.planning._targets import Target, targets_of
+from concur.planning._transcription import FINE, Path, Start, Transcription
+from concur.reduction import ReducedModel, check_model
+from concur.results import Row
+from concur.robot import Clearance, Obstacle
+
+GUESSES = 8
+"""Largest number of guesses."""
+
+ENOUGH = 2
+"""Motions after which the fastest is taken."""
+
+BLOCKED = 3
+"""Guesses after which no more are tried if all of them pass a limit most at the goal itself."""
+
+WAY_PROGRAMS = 20
+"""Largest number of programs that find a way around obstacles."""
+
+PASSED = 0.1
+"""Distance of a way from an obstacle, beside the least one, m."""
+
+EXACT = 1e-6
+"""Largest miss of a row of the goal, m and rad."""
+
+KEPT = 1e-3
+"""Largest excess over a limit in the dense check, relative to it."""
+
+ROUNDS = 8
+"""Largest number of refinements after the dense check."""
+
+ROUNDED = 1e-6
+"""Excess over a range that is rounding, rad and m."""
+
+BINDING = 0.97
+"""Share of its limit from which a quantity counts as what forbids a goal."""
+
+Floats = NDArray[np.float64]
+
+
+def plan(
+    model: ReducedModel,
+    outputs: Sequence[Output],
+    start: ArrayLike | tuple[ArrayLike, ArrayLike],
+    goals: Mapping[str, Any],
+    limits: PlanLimits | None = None,
+    obstacles: Clearance | Sequence[Obstacle] = (),
+    *,
+    time: float | str = "least",
+    guesses: int = GUESSES,
+    progress: Callable[[float], Any] | None = None,
+) -> MotionPlan:
+    """Plan a motion from a state to a goal within limits.
+
+    The shape moves along quintic B-splines; the base follows by the reduced kinematics, of wheels
+    or of a constant momentum, torques by inverse dynamics. Sequential quadratic programs find the
+    motion of least duration, or of a given one with the least torques, from several guesses, of
+    which the best is returned. Limits hold at ten times as many points as the programs have, to
+    1e-3 of each, and the goal to 1e-6 m and rad; otherwise `reached` is false, and `why` states
+    which limits forbid it.
+
+    At the end the joints rest. On a base that drifts with a momentum the outputs with whole poses
+    as goals rest instead, unless they are on the base.
+
+    Parameters
+    ----------
+    model : ReducedModel
+        The robot, with its momentum if it floats.
+    outputs : sequence of Output
+        Outputs of the reference.
+    start : array_like, or two of them
+        Configuration, shape (nq,), at rest; or configuration and shape velocities, shape (ns,).
+    goals : mapping of str to any
+        Goal by output: its pose, with nan for free coordinates of R^n; a matrix (4, 4) or a `Pose`;
+        or a table with `position`, nan for free coordinates, with `within` a largest distance of
+        each, m; and `direction`, a vector in inertial axes, along which `axis` of the output's
+        frame, default z, points.
+    limits : PlanLimits, optional
+        Limits beside those of the robot.
+    obstacles : sequence of Obstacle, or Clearance
+        Spheres and capsules that capsules around the shapes of the bodies keep away from, which
+        meshes do not have; or own capsules on bodies, with obstacles.
+    time : float or "least"
+        Duration, s, or the least possible.
+    guesses : int
+        Largest number of guesses; two motions that reach the goal are enough.
+    progress : callable, optional
+        Called with the share of the guesses done.
+
+    Returns
+    -------
+    MotionPlan
+        The motion, or the nearest one that was found.
+
+    Raises
+    ------
+    ReductionError
+        If the shape has joints that turn about three axes, or too few controls.
+    ConcurError
+        If goals, limits or start are out of range, or no such output exists.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> model = cc.reduce(cc.robots.rover_arm())
+    >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    >>> limits = cc.planning.PlanLimits(torques=10.0, speeds=5.0)
+    >>> start = [0, 0, 0, 0, 0, 0.2, 1.0, -1.6]
+    >>> found = cc.plan(model, [base], start, {"base": [1.0, 0.3]}, limits)
+    >>> found.status, 0.5 < found.duration < 5.0
+    ('passed', True)
+    """
+    check_model(model, "plan")
+    where = f"plan of `{model.name}`"
+    limits = PlanLimits() if limits is None else limits
+    if any(q is None for q in model.shape_coordinates) or len(model.shape_coordinates) < model.ns:
+        raise ReductionError(
+            where,
+            expected="shape velocities that are rates of coordinates",
+            came="a joint that turns about three axes",
+            cure="Model it as joints with one axis each.",
+        )
+    if model.nu < model.ns:
+        raise ReductionError(
+            where,
+            expected=f"a control for each of {', '.join(model.shape_names)}",
+            came=f"{model.nu} controls",
+            cure="Add motors.",
+        )
+    known = tuple(checked_outputs(model.system, outputs, where))
+    if time != "least" and not (
+        isinstance(time, int | float | np.number) and 0.0 < float(time) < np.inf
+    ):
+        raise ConcurError(
+            f"{where}, `time`",
+            expected='a duration above zero, s, or "least"',
+            came=f"{time!r:.40}",
+            cure="Correct it.",
+        )
+    targets = tuple(targets_of(known, goals, where))
+    q0, s0 = _state(model, start, where)
+    bounds = bounds_of(model, limits, where)
+    form = Transcription(
+        *(model, known, targets, bounds, clearance_of(model.robot, obstacles, where)),
+        *(limits.apart, float(limits.singular), q0),
+    )
+    planner = Planner(form, where, None if time == "least" else float(time), int(guesses))
+    return planner.run(q0, s0, targets, None, progress)
+
+
+def _state(model: ReducedModel, start: Any, where: str) -> tuple[Floats, Floats]:
+    q, s = start if isinstance(start, tuple) and len(start) == 2 else (start, np.zeros(model.ns))
+    q0 = np.array(model.robot.check_configuration(q, f"{where}, `start`"), dtype=float)
+    s0 = np.array(finite_floats(s, f"{where}, speeds of `start`"), dtype=float)
+    if s0.shape != (model.ns,):
+        raise ShapeError(
+            f"{where}, speeds of `start`",
+            expected=f"{model.ns} numbers: {', '.join(model.shape_names)}",
+            came=f"shape {s0.shape}",
+            cure="Give one for each.",
+        )
+    return q0, s0
+
+
+@dataclass(frozen=True, eq=False)
+class Planner:
+    """Guesses, refinement and verdict for one problem with any start and goal numbers."""
+
+    form: Transcription
+    where: str
+    duration: float | None
+    guesses: int
+
+    def run(
+        self,
+        q0: Floats,
+        s0: Floats,
+        targets: Sequence[Target],
+        warm: Floats | None,
+        progress: Callable[[float], Any] | None,
+    ) -> MotionPlan:
+        """Best of the motions from several guesses."""
+        form = self.form
+        start = Start(q0[form.rest], q0[form.shape], s0)
+        self._check_start(start)
+        wanted = np.concatenate([target.wanted for target in targets])
+        search = Search(
+            *(form, start, wanted, self.duration),
+            *(np.ones(len(form.facts)), np.ones(3), np.zeros(form.within.size)),
+        )
+        reach = nearest_pose(form.model.robot, form.outputs, targets, q0)
+        aimed = search if reach is None or reach.solved else replace(search, wanted=reach.wanted)
+        most = self.guesses if aimed is search else min(self.guesses, ENOUGH)
+        guesses = [warm] if warm is not None else []
+        made, tries, notes, fresh = None, list[Found](), list[str](), list[Found]()
+        for k, guess in enumerate(islice(chain(guesses, self._guesses(aimed, reach)), most)):
+            found = aimed.solve(np.array(guess))
+            tries.append(found)
+            if found.kept:
+                fresh.append(found)
+            notes.append(
+                f"{found.time:.4g} s"
+                if found.kept
+                else f"misses the goal by {found.missed:.3g}, limits by {found.excess:.3g}"
+            )
+            if progress is not None:
+                progress((k + 1) / self.guesses)
+            if len(fresh) >= (1 if warm is not None else ENOUGH) or k == most - 1:
+                made = self._best(aimed, fresh)
+                fresh = []
+            if made is not None or (k + 1 >= BLOCKED and all(self._ends_blocked(x) for x in tries)):
+                break
+        if made is not None:
+            best, path, u = made
+        else:
+            best = min(tries, key=lambda one: one.excess + 10.0 * one.missed)
+            path, u = form.dense(start, best.unknowns, wanted)
+        if aimed is not search:
+            assert reach is not None
+            path, u = form.dense(start, best.unknowns, wanted)
+            return self._result(best, path, u, False, tuple(notes), targets, reach.why)
+        return self._result(best, path, u, made is not None, tuple(notes), targets)
+
+    def _ends_blocked(self, found: Found) -> bool:
+        """Whether a limit that is not kept is passed most at the goal itself."""
+        g = np.where(self.form.one_sided, found.path.g, np.abs(found.path.g))
+        return found.excess > KEPT and bool(g.size) and int(g.max(axis=1).argmax()) == len(g) - 1
+
+    def _again(
+        self,
+        unknowns: Floats,
+        last: tuple[Target, ...],
+        q: ArrayLike,
+        s: ArrayLike | None,
+        goals: Mapping[str, Any] | None,
+    ) -> MotionPlan:
+        """Plan from another state, beginning with a motion."""
+        form = self.form
+        targets = last if goals is None else tuple(targets_of(form.outputs, goals, self.where))
+        if [target.kept for target in targets] != [target.kept for target in last]:
+            raise ConcurError(
+                f"{self.where}, `goals`",
+                expected="goals of the same outputs and kinds",
+                came="others",
+                cure="Call `concur.plan`.",
+            )
+        q0, s0 = _state(form.model, q if s is None else (q, s), self.where)
+        return self.run(q0, s0, targets, unknowns, None)
+
+    def _best(self, search: Search, found: list[Found]) -> tuple[Found, Path, Floats] | None:
+        """First of the motions, the best first, that holds in the dense check."""
+        for one in sorted(found, key=search.cost):
+            refined = self._refined(search, one)
+            if refined is not None:
+                return refined
+        return None
+
+    def _check_start(self, start: Start) -> None:
+        """Reject starts outside of ranges and speeds."""
+        bounds, names = self.form.bounds, self.form.model.shape_names
+        for k, name in enumerate(names):
+            if not bounds.low[k] <= start.r[k] <= bounds.high[k]:
+                raise ConcurError(
+                    f"{self.where}, `start`",
+                    expected=f"`{name}` from {bounds.low[k]:.6g} to {bounds.high[k]:.6g}",
+                    came=f"{start.r[k]:.6g}",
+                    cure="Start inside the range of the joint.",
+                )
+            if abs(start.s[k]) > bounds.speeds[k]:
+                raise ConcurError(
+                    f"{self.where}, `start`",
+                    expected=f"a speed of `{name}` up to {bounds.speeds[k]:.6g}",
+                    came=f"{start.s[k]:.6g}",
+                    cure="Start slower.",
+                )
+        rest = self.form.at_rest(start)
+        signed = np.where(self.form.one_sided, rest, np.abs(rest))
+        worst = int(np.argmax(signed)) if signed.size else 0
+        if signed.size and signed[worst] > 1.0 + KEPT:
+            name, unit, limit, offset = self.form.facts[worst]
+            least = limit < 0.0
+            raise InfeasibleReferenceError(
+                f"{self.where}, `start`",
+                expected=f"{name} of at {'least' if least else 'most'} {limit + offset:.4g} {unit}",
+                came=f"{limit * signed[worst] + offset:.4g} {unit}, with the joints at rest",
+                cure="Start elsewhere, or change the limit.",
+            )
+
+    def _guesses(self, search: Search, reach: Nearest | None) -> Iterator[Floats]:
+        """Straight lines to shapes: of the start, of the goal, drawn; and ways around obstacles."""
+        start, bounds, rng = search.start, self.form.bounds, np.random.default_rng(0)
+        yield self._straight(start, start.r)
+        yield from self._around(search)
+        if reach is not None:
+            ends = np.where(
+                np.isfinite(bounds.low) | ~self._rolling, reach.q[self.form.shape], start.r
+            )
+            yield self._straight(start, ends)
+        for k in count(1):
+            away = rng.normal(size=start.r.size) * 0.3 * k
+            yield self._straight(start, np.clip(start.r + away, bounds.low, bounds.high))
+
+    @cached_property
+    def _rolling(self) -> NDArray[np.bool_]:
+        """Which shape coordinates move the base along, so that a pose does not determine them."""
+        robot = self.form.model.robot
+        wheels = {wheel.body for wheel in robot.wheels}
+        return np.array([name in wheels for name in self.form.model.shape_names])
+
+    def _straight(self, start: Start, end: Floats) -> Floats:
+        """Unknowns of a straight line to a shape."""
+        form, speeds = self.form, self.form.bounds.speeds
+        speeds = np.where(np.isfinite(speeds), speeds, 1.0)
+        time = self.duration or max(2.0, float((2.0 * np.abs(end - start.r) / speeds).max()))
+        share = np.linspace(0.0, 1.0, form.splines.free)[1:, None]
+        table = np.concatenate([start.r + share * (end - start.r), np.zeros((1, start.r.size))])
+        return np.concatenate([table.ravel(), [time]])
+
+    def _around(self, search: Search) -> Iterator[Floats]:
+        """Motions that pass each obstacle in the way on one side, and then on others."""
+        clearance, form = self.form.clearance, self.form
+        if clearance is None:
+            return
+        pairs = clearance.pairs
+        rows = [k for k, fact in enumerate(form.facts) if fact[0].startswith("distance of")]
+        shares = search.shares.copy()
+        shares[rows] = np.inf
+        relaxed = replace(search, shares=shares)
+        free = relaxed.solve(self._straight(search.start, search.start.r), WAY_PROGRAMS)
+        yield free.unknowns
+        worst = dict[str, tuple[float, int, int, Obstacle]]()
+        for row, (capsule, obstacle) in zip(rows, pairs, strict=False):
+            k = int(np.argmax(free.path.g[:, row]))
+            over = float(free.path.g[k, row]) - 1.0
+            if obstacle.frame == "world" and over > worst.get(obstacle.name, (0.0,))[0]:
+                worst[obstacle.name] = over, k, clearance.capsules.index(capsule), obstacle
+        for turn in range(4 if worst else 0):
+            ways = [
+                place
+                for _, k, own, obstacle in worst.values()
+                for place in self._beside(free.path, k, own, obstacle, turn)
+            ]
+            if ways:
+                yield replace(relaxed, ways=tuple(ways)).solve(free.unknowns, WAY_PROGRAMS).unknowns
+
+    def _beside(
+        self, path: Path, k: int, own: int, obstacle: Obstacle, turn: int
+    ) -> list[tuple[int, int, Floats]]:
+        """Place beside an obstacle that a capsule passes: left, right, above or below its way."""
+        form = self.form
+        assert form.clearance is not None
+        capsule = form.clearance.capsules[own]
+        last = len(path.x) - 1
+        k = min(max(k, 2), last - 2)
+        at, behind, ahead = (form.passing(path, j, own)[0] for j in (k, k - 2, k + 2))
+        a, b = np.array(obstacle.start), np.array(obstacle.end)
+        along, way = b - a, ahead - behind
+        share = np.clip(along @ (at - a) / max(along @ along, 1e-12), 0.0, 1.0)
+        left = np.cross([0.0, 0.0, 1.0], way)
+        side = left if turn < 2 else np.cross(way, left)
+        if along @ along > 0.0:
+            side = side - along * (along @ side) / (along @ along)
+        size = float(np.linalg.norm(side))
+        if size < 1e-3 * float(np.linalg.norm(way)) or size < 1e-9:
+            return []
+        half = 0.5 * float(np.linalg.norm(np.subtract(capsule.end, capsule.start)))
+        room = obstacle.radius + capsule.radius + obstacle.distance + 0.5 * half + PASSED
+        return [(k, own, a + share * along + (-1.0) ** turn * room / size * side)]
+
+    def _refined(self, search: Search, found: Found) -> tuple[Found, Path, Floats] | None:
+        """Motion that holds in the dense check: limits shrink, and the goal moves, until then."""
+        form = self.form
+        for _ in range(ROUNDS):
+            path, u = form.dense(search.start, found.unknowns, search.wanted)
+            off = np.maximum(np.abs(path.e) - form.within, 0.0).max(initial=0.0)
+            peak = self._peaks(path)
+            over = peak - 1.0
+            if off <= EXACT and over.max(initial=0.0) <= KEPT:
+                return found, path, u
+            shares = np.where(
+                over > 0.5 * KEPT,
+                np.where(
+                    form.one_sided, search.shares - over - 1e-4, search.shares / peak * 0.9998
+                ),
+                search.shares,
+            )
+            raw = search.path(found.unknowns).e - search.bias
+            search = replace(search, shares=shares, bias=path.e - raw)
+            found = search.solve(found.unknowns, 12)
+        return None
+
+    def _peaks(self, path: Path) -> Floats:
+        """Largest value of each row along a path, relative to its limit."""
+        signed = np.where(self.form.one_sided, path.g, np.abs(path.g))
+        return np.asarray(np.maximum(signed.max(axis=0), 1e-12))
+
+    def _result(
+        self,
+        found: Found,
+        path: Path,
+        u: Floats,
+        reached: bool,
+        notes: tuple[str, ...],
+        targets: Sequence[Target],
+        why: str = "",
+    ) -> MotionPlan:
+        form = self.form
+        inside = np.clip(path.r, form.bounds.low, form.bounds.high)
+        if np.abs(inside - path.r).max() <= ROUNDED:
+            path = replace(path, r=inside)
+        time = np.linspace(0.0, found.time, len(path.x))
+        kept = slice(None, None, FINE // 2)
+        coordinates, velocity, acceleration = form.samples(path)
+        samples, at, own = {}, 0, 0
+        for output in form.outputs:
+            size, dim = output.pose_size, output.lie.dim
+            samples[output.name] = (
+                coordinates[kept, at : at + size],
+                velocity[kept, own : own + dim],
+                acceleration[kept, own : own + dim],
+            )
+            at, own = at + size, own + dim
+        rows = self._rows(path, time)
+        missed = self._misses(path, targets)
+        why = why or ("reached" if reached else self._reason(rows, missed, samples, notes))
+        return MotionPlan(
+            model=form.model,
+            outputs=form.outputs,
+            reached=reached,
+            why=why,
+            t=time[kept],
+            q=form.configuration(path.x, path.r)[kept],
+            s=path.s[kept],
+            u=u[kept],
+            samples=samples,
+            rows=(Row("duration", found.time, unit="s"), *rows),
+            starts=notes,
+            missed=missed,
+            limits=form.bounds,
+            _again=partial(self._again, found.unknowns, tuple(targets)),
+        )
+
+    def _rows(self, path: Path, time: Floats) -> list[Row]:
+        """Quantities with limits, the closest first."""
+        form, bounds = self.form, self.form.bounds
+        names = form.model.shape_names
+        efforts = [form.model.system.effort_units[k] for k in form.model.shape]
+        units = ["rad" if unit == "N m" else "m" for unit in efforts]
+        found = list[tuple[float, Row]]()
+        signed = np.where(form.one_sided, path.g, np.abs(path.g))
+        merged = dict[str, tuple[float, Row]]()
+        for k, (name, unit, limit, offset) in enumerate(form.facts):
+            at = int(np.argmax(signed[:, k]))
+            share = float(signed[at, k])
+            least = limit < 0.0
+            value, bound = limit * share + offset, limit + offset
+            slack = KEPT * (abs(limit) if least else bound)
+            row = Row.judged(
+                name, value, bound, unit, f"t = {time[at]:.4g} s", at_least=least, slack=slack
+            )
+            if name not in merged or merged[name][0] < share:
+                merged[name] = share, row
+        found += merged.values()
+        for quantity, values, largest, suffix in (
+            ("speed of", path.s, bounds.speeds, "/s"),
+            ("acceleration of", path.a, bounds.accelerations, "/s^2"),
+        ):
+            for k in np.flatnonzero(np.isfinite(largest)).tolist():
+                at = int(np.argmax(np.abs(values[:, k])))
+                value = float(abs(values[at, k]))
+                place = f"t = {time[at]:.4g} s"
+                row = Row.judged(
+                    f"{quantity} {names[k]}", value, float(largest[k]), units[k] + suffix, place,
+                    slack=KEPT * float(largest[k]),
+                )  # fmt: skip
+                found.append((value / float(largest[k]), row))
+        for k, name in enumerate(names):
+            for bound, at_least in ((bounds.low[k], True), (bounds.high[k], False)):
+                if np.isfinite(bound):
+                    values = path.r[:, k]
+                    at = int(np.argmin(values) if at_least else np.argmax(values))
+                    room = float(values[at] - bound if at_least else bound - values[at])
+                    row = Row.judged(
+                        f"position of {name}", float(values[at]), float(bound), units[k],
+                        f"t = {time[at]:.4g} s", at_least=at_least, slack=KEPT,
+                    )  # fmt: skip
+                    found.append((1.0 - room, row))
+        return [row for _, row in sorted(found, key=lambda pair: -pair[0])]
+
+    def _misses(self, path: Path, targets: Sequence[Target]) -> dict[str, float]:
+        """Distance of each output from its goal."""
+        found, at = dict[str, float](), 0
+        over = np.maximum(np.abs(path.e) - self.form.within, 0.0)
+        for target in targets:
+            name, size = self.form.outputs[target.output].name, len(target.rows)
+            miss = float(np.linalg.norm(over[at : at + size]))
+            found[name] = max(found.get(name, 0.0), miss)
+            at += size
+        return found
+
+    def _reason(
+        self,
+        rows: list[Row],
+        missed: Mapping[str, float],
+        samples: Mapping[str, tuple[Floats, ...]],
+        notes: tuple[str, ...],
+    ) -> str:
+        """Sentence: what is missed, what forbids it, and what is nearest."""
+        broken = [row for row in rows if row.holds is False]
+        if broken and max(missed.values()) <= KEPT:
+            worst = broken[0]
+            return (
+                f"not reached in {len(notes)} guesses: {worst.quantity} is {worst.shown} at "
+                f"{worst.place}, its limit {worst.shown_limit}"
+            )
+        name = max(missed, key=lambda key: missed[key])
+        nearest = np.array2string(samples[name][0][-1], precision=4, separator=", ")
+        binding = [
+            row.quantity
+            for row in rows
+            if isinstance(row.value, float)
+            and row.limit is not None
+            and row.quantity.startswith(("position", "distance"))
+            and abs(row.value - row.limit) <= (1.0 - BINDING)
+        ]
+        if self.duration is not None:
+            binding += [
+                row.quantity
+                for row in rows
+                if isinstance(row.value, float)
+                and row.limit is not None
+                and row.quantity.startswith(("torque", "speed", "acceleration"))
+                and row.value >= BINDING * row.limit
+            ]
+        cause = f"limited by the {', the '.join(binding[:3])}" if binding else "out of reach"
+        return (
+            f"not reached in {len(notes)} guesses: `{name}` misses its goal by "
+            f"{missed[name]:.3g} (m, rad), {cause}; the nearest is {nearest}"
+        )

@@ -1,0 +1,252 @@
+"""Plans of motions to goals: torques by Pinocchio, tracked in simulation, refused if impossible."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import concur as cc
+from concur.planning import PlanLimits
+from concur.robot import Obstacle
+from tests.oracles import Pinocchio
+
+ROOT = Path(__file__).parents[2]
+ROVER = [0, 0, 0, 0, 0, 0.2, 1.0, -1.6]
+LIMITS = PlanLimits(torques=10.0, speeds=5.0)
+
+
+@pytest.fixture(scope="module")
+def rover():
+    model = cc.reduce(cc.robots.rover_arm())
+    base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    return model, [base, cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))]
+
+
+@pytest.fixture(scope="module")
+def planned(rover):
+    return cc.plan(*rover, ROVER, {"base": [1.0, 0.3], "hand": [1.3, 0.8, 0.5]}, LIMITS)
+
+
+@pytest.fixture(scope="module")
+def floating():
+    robot = cc.robots.planar_floater()
+    model = cc.reduce(robot, momentum=[0.4, -0.2, 0.0, 0.0, 0.0, 0.3])
+    hand = [cc.Output("hand", "forearm", "R2", point=(1.0, 0, 0))]
+    limits = PlanLimits(torques=5.0, speeds=2.0)
+    return cc.plan(model, hand, [0, 0, 0, 0.5, -1.0], {"hand": [1.3, 0.4]}, limits)
+
+
+def test_a_plan_of_a_rover_keeps_limits_and_ends_at_its_goal(planned) -> None:
+    assert planned.reached
+    assert planned.status == "passed"
+    base, hand = (planned.samples[name] for name in ("base", "hand"))
+    np.testing.assert_allclose(base[0][-1], [1.0, 0.3], atol=2e-6)
+    np.testing.assert_allclose(hand[0][-1], [1.3, 0.8, 0.5], atol=2e-6)
+    assert np.abs(planned.s[[0, -1]]).max() < 1e-11
+    assert 0.99 * 10 < np.abs(planned.u).max() <= 10.01 or np.abs(planned.s).max() > 4.95
+    assert np.abs(planned.u).max() <= 10.01
+    assert np.abs(planned.s).max() <= 5.005
+
+
+def test_torques_of_a_floating_plan_are_those_of_pinocchio(floating) -> None:
+    """The base, which no motor drives, needs no force; momentum and kinematics are consistent."""
+    assert floating.reached
+    model = floating.model
+    oracle, v = Pinocchio(model.robot), []
+    for q, s in zip(floating.q, floating.s, strict=True):
+        v.append(np.asarray(model.velocity(q, s)))
+        momentum = model.robot.momentum(q, v[-1])
+        np.testing.assert_allclose(momentum[[0, 1, 5]], [0.4, -0.2, 0.3], atol=1e-9)
+    step = 1e-5
+    for k in range(0, len(floating.t), 15):
+        q, s = floating.q[k], floating.s[k]
+        a = np.asarray(model.acceleration(q, s, floating.u[k]))
+        ahead = model.robot.integrate(q, step * v[k]), s + step * a
+        behind = model.robot.integrate(q, -step * v[k]), s - step * a
+        vdot = (model.velocity(*ahead) - model.velocity(*behind)) / (2 * step)
+        force = oracle.mass_matrix(q) @ vdot + oracle.bias(q, v[k])
+        np.testing.assert_allclose(force[:3], 0.0, atol=1e-6)
+        np.testing.assert_allclose(force[3:], floating.u[k], atol=1e-6)
+    # Kinematics: the configurations are the integral of the velocities.
+    rates = np.gradient(floating.q, floating.t, axis=0, edge_order=2)
+    turned = np.array(
+        [np.asarray(model.system.rate(q, w)) for q, w in zip(floating.q, v, strict=True)]
+    )
+    assert np.abs(rates - turned)[2:-2].max() < 0.02 * np.abs(turned).max()
+
+
+def test_the_hand_of_a_drifting_robot_rests_at_the_goal(floating) -> None:
+    np.testing.assert_allclose(floating.samples["hand"][0][-1], [1.3, 0.4], atol=2e-6)
+    assert np.abs(floating.samples["hand"][1][-1]).max() < 2e-6
+    assert np.abs(floating.s[-1]).max() > 1e-3
+
+
+def test_a_servo_tracks_a_plan_in_the_full_order_simulation(rover, planned) -> None:
+    servo = cc.Servo(*rover, 16.0, 8.0)
+    run = cc.simulate(
+        rover[0].robot,
+        servo,
+        planned.reference,
+        round(planned.duration, 2),
+        planned.q[0],
+        0 * planned.s[0],
+    )
+    assert np.abs(run.error).max() < 1e-6
+    assert np.abs(run.u).max() < 10.02
+
+
+@pytest.mark.extended
+def test_the_least_duration_grows_as_limits_shrink(rover, planned) -> None:
+    goal = {"base": [1.0, 0.3], "hand": [1.3, 0.8, 0.5]}
+    slow = cc.plan(*rover, ROVER, goal, dataclasses.replace(LIMITS, speeds=2.5))
+    assert slow.reached
+    assert slow.duration > 1.2 * planned.duration
+    given = cc.plan(*rover, ROVER, goal, LIMITS, time=2.0 * planned.duration)
+    assert given.reached
+    assert given.duration == pytest.approx(2.0 * planned.duration)
+    assert np.square(given.u - given.u[0]).mean() < np.square(planned.u - planned.u[0]).mean()
+
+
+def test_replanning_from_the_motion_keeps_the_goal(planned) -> None:
+    rest = planned.again(planned.q[10], planned.s[10])
+    assert rest.reached
+    assert rest.duration < 1.02 * (planned.duration - planned.t[10])
+    np.testing.assert_allclose(rest.s[0], planned.s[10], atol=1e-12)
+    other = planned.again(ROVER, None, {"base": [0.9, 0.3], "hand": [1.2, 0.8, 0.5]})
+    np.testing.assert_allclose(other.samples["base"][0][-1], [0.9, 0.3], atol=2e-6)
+    with pytest.raises(cc.errors.ConcurError, match="same outputs"):
+        planned.again(ROVER, None, {"base": [0.9, 0.3]})
+
+
+@pytest.mark.extended
+def test_parts_of_poses_are_goals(rover) -> None:
+    model, _ = rover
+    hand = [cc.Output("hand", "forearm", "R3xSO3", point=(0, 0.2, 0))]
+    goal = {"hand": {"position": [np.nan, np.nan, 0.45], "within": 0.05}}
+    found = cc.plan(model, hand, ROVER, goal, LIMITS)
+    assert found.reached
+    assert abs(found.samples["hand"][0][-1][2] - 0.45) <= 0.05 + 2e-6
+    way = {"hand": {"direction": [0.6, 0.8, 0.0], "axis": [1, 0, 0]}}
+    turned = cc.plan(model, hand, ROVER, way, LIMITS)
+    assert turned.reached
+    pose = model.robot.pose(turned.q[-1], "forearm")
+    np.testing.assert_allclose(pose[:3, 0], [0.6, 0.8, 0.0], atol=1e-5)
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("half", [0.0, 0.5], ids=["sphere", "capsule"])
+@pytest.mark.parametrize("y", [0.0, 0.05, 0.3, -0.2])
+def test_bodies_keep_away_from_obstacles(half: float, y: float) -> None:
+    """Distances of points on the middle line of the chassis, taken anew."""
+    robot = cc.load(ROOT / "examples/rover_rig/robot.toml")
+    model = cc.reduce(robot)
+    base = [cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))]
+    post = Obstacle("post", (1.2, y, -half), (1.2, y, half), 0.1, distance=0.02)
+    found = cc.plan(model, base, ROVER, {"base": [2.2, 0.1]}, PlanLimits(margin=0.1), [post])
+    assert found.reached
+    places = [
+        (robot.pose(q, "chassis") @ [x, 0, 0, 1])[:2]
+        for q in found.q
+        for x in np.linspace(-0.1, 0.5, 61)
+    ]
+    nearest = np.linalg.norm(np.array(places) - [1.2, y], axis=1).min()
+    around = np.hypot(0.4, 0.1) / 2 + 0.1  # radius of the capsule around the chassis, and the post
+    assert nearest >= around + 0.02 - 1e-3
+    free = cc.plan(model, base, ROVER, {"base": [2.2, 0.1]}, PlanLimits(margin=0.1))
+    assert free.duration < found.duration
+
+
+@pytest.mark.parametrize(
+    ("hand", "nearest"),
+    [
+        pytest.param([3.0, 0.8, 0.5], 0.5, marks=pytest.mark.extended),
+        ([1.3, 0.8, 3.0], 1.8),
+    ],
+)
+def test_a_goal_out_of_reach_is_said_with_what_is_nearest(rover, hand, nearest) -> None:
+    goal = {"hand": hand, "base": [1.0, 0.3]}
+    before = time.process_time()
+    found = cc.plan(*rover, ROVER, goal, LIMITS)
+    assert time.process_time() - before < 2.0
+    assert not found.reached
+    assert found.status == "failed"
+    assert "the nearest goal within reach is `hand` at [" in found.why
+    assert found.missed["hand"] > nearest
+    assert np.abs(found.u).max() < 10.5  # limits are kept rather than the goal
+
+
+def test_what_is_impossible_from_the_start_is_refused(rover) -> None:
+    model, outputs = rover
+    goal = {"base": [1.0, 0.3]}
+    with pytest.raises(cc.errors.InfeasibleReferenceError, match="torque of upper_arm"):
+        cc.plan(model, outputs, ROVER, goal, PlanLimits(torques=5.0))
+    assert cc.plan(model, outputs[:1], ROVER, goal, PlanLimits(torques=6.5, speeds=2.0)).reached
+    robot = cc.load(ROOT / "examples/rover_rig/robot.toml")
+    with pytest.raises(cc.errors.InfeasibleReferenceError, match="distance of chassis"):
+        cc.plan(
+            cc.reduce(robot),
+            outputs,
+            ROVER,
+            goal,
+            None,
+            [Obstacle("ball", (0.6, 0, 0), (0.6, 0, 0), 0.2)],
+        )
+    with pytest.raises(cc.errors.ConcurError, match="turret"):
+        cc.plan(cc.reduce(robot), outputs, [0, 0, 0, 0, 0, 1.3, 1.0, -1.6], goal)
+
+
+@pytest.mark.parametrize(
+    ("goals", "more"),
+    [
+        ({}, {}), ({"tool": [1.0, 2.0]}, {}), ({"base": [1.0]}, {}), ({"base": [1.0, np.inf]}, {}),
+        ({"base": {"place": [1.0, 2.0]}}, {}), ({"hand": {"direction": [0, 0, 0]}}, {}),
+        ({"base": [1.0, 0.3]}, {"time": 0.0}), ({"base": [1.0, 0.3]}, {"time": "soon"}),
+        ({"base": [1.0, 0.3]}, {"limits": PlanLimits(torques={"elbow": 2.0})}),
+        ({"hand": {"position": [0, 0, 1], "within": -0.1}}, {}),
+    ],
+)  # fmt: skip
+def test_wrong_goals_and_limits_are_refused(rover, goals, more) -> None:
+    with pytest.raises(cc.errors.ConcurError):
+        cc.plan(*rover, ROVER, goals, **more)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"margin": 1.0}, {"margin": -0.1}, {"apart": np.inf}, {"singular": 1.0}]
+)
+def test_wrong_numbers_of_limits_are_refused(wrong) -> None:
+    with pytest.raises(cc.errors.ConcurError):
+        PlanLimits(**wrong)
+
+
+def test_a_task_takes_its_references_from_its_plan(tmp_path, planned) -> None:
+    text = (ROOT / "examples/planned_rover.toml").read_text(encoding="utf-8")
+    text = text.replace('"rover_rig/robot.toml"', '"rover_arm"').split("[[plan.obstacle]]")[0]
+    text = text.replace("[2.2, 0.4]", "[0.8, 0.2]").replace("[2.5, 0.9, 0.5]", "[1.1, 0.7, 0.5]")
+    text = text.replace("margin = 0.1", "torques = 10.0\nspeeds = 5.0")
+    rest = (
+        "[initial.q]\nturret = 0.2\nupper_arm = 1.0\nforearm = -1.6\n[simulation]\nduration = 1.0\n"
+    )
+    path = tmp_path / "task.toml"
+    path.write_text(text + rest, encoding="utf-8")
+    with pytest.raises(cc.errors.DescriptionError, match="concur plan"):
+        cc.load_task(path)
+    found = cc.io.plan_task(*cc.io.load_goal(path))
+    assert found.reached
+    file = found.save(tmp_path / "task.plan.json")
+    task = cc.load_task(path)
+    np.testing.assert_allclose(task.reference(0.5).pose, found.reference(0.5).pose, atol=1e-12)
+    assert task.simulate().status == "passed"
+    assert cc.load_result(file).status == "passed"
+    document = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps(document | {"passed": False}), encoding="utf-8")
+    with pytest.raises(cc.errors.DescriptionError, match="reaches its goal"):
+        cc.load_task(path)
+    del document["outputs"]["hand"]
+    file.write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(cc.errors.DescriptionError, match="hand"):
+        cc.load_task(path)
