@@ -6,7 +6,7 @@ Servo, simulation and certificates use a robot only through this lift.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -51,6 +51,17 @@ class Lift(EvaluatedMethods):
     shape: tuple[int, ...]
     dependent: tuple[int, ...]
     reason: str
+    name: str = field(init=False, compare=False)
+    nq: int = field(init=False, compare=False)
+    nv: int = field(init=False, compare=False)
+    ns: int = field(init=False, compare=False)
+    nu: int = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        system = self.system
+        kept = {"name": system.name, "nq": system.nq, "nv": system.nv, "ns": len(self.shape)}
+        kept["nu"] = int(getattr(system, "nu", len(system.actuated_freedoms)))
+        self.__dict__.update(kept)
 
     @property
     def first(self) -> Lift:
@@ -73,35 +84,10 @@ class Lift(EvaluatedMethods):
         """
         return as_tree(self.system, f"reduced model of `{self.name}`")
 
-    @cached_property
-    def name(self) -> str:
-        """Name of the robot."""
-        return self.system.name
-
     @property
     def quaternions(self) -> Mapping[Place, str]:
         """Where the quaternions start in q, and the bodies whose joints they turn."""
         return self.system.quaternions
-
-    @cached_property
-    def nq(self) -> int:
-        """Number of configuration coordinates."""
-        return self.system.nq
-
-    @cached_property
-    def nv(self) -> int:
-        """Number of velocity coordinates of the robot."""
-        return self.system.nv
-
-    @cached_property
-    def ns(self) -> int:
-        """Number of shape velocities."""
-        return len(self.shape)
-
-    @cached_property
-    def nu(self) -> int:
-        """Number of controls: motors and thrusters of the robot."""
-        return int(getattr(self.system, "nu", len(self.system.actuated_freedoms)))
 
     def __repr__(self) -> str:
         sizes = f"{self.ns} shape velocities, {self.nu} controls"

@@ -44,6 +44,15 @@ class ReducedModel(Lift):
     reason : str
         Why this reduction was taken.
 
+    Attributes
+    ----------
+    name : str
+        Name of the robot.
+    nq, nv : int
+        Numbers of configuration coordinates, and of velocities of the robot.
+    ns, nu : int
+        Numbers of shape velocities, and of controls: motors and thrusters.
+
     See Also
     --------
     reduce : makes one.
