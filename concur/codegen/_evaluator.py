@@ -128,8 +128,8 @@ class Evaluator(OneThread):
         sizes_in = [self.function.size_in(i) for i in range(self.function.n_in())]
         outputs = range(self.function.n_out())
         sizes_out = [self.function.size_out(i) for i in outputs]
-        self._flat_in, self.inputs, self._parts_in = _views(sizes_in)
-        self._flat_out, self.outputs, self._parts_out = _views(sizes_out)
+        self.inputs, self._parts_in = _views(sizes_in)
+        self.outputs, self._parts_out = _views(sizes_out)
         if kept:
             self._parts_out[-1] = self._parts_in[-1]
         self._unsound: Callable[[], float] | None = None
@@ -394,7 +394,8 @@ def dense(function: ca.Function, without: str = "") -> ca.Function:
 
 def _views(
     sizes: Sequence[tuple[int, int]],
-) -> tuple[np.ndarray, tuple[np.ndarray, ...], list[np.ndarray]]:
+) -> tuple[tuple[np.ndarray, ...], list[np.ndarray]]:
+    """Matrices side by side in one memory, and each as a vector."""
     flat = np.zeros(max(1, sum(rows * columns for rows, columns in sizes)))
     views, parts, start = [], [], 0
     for rows, columns in sizes:
@@ -402,4 +403,4 @@ def _views(
         parts.append(part)
         views.append(part.reshape((rows, columns), order="F"))
         start += rows * columns
-    return flat, tuple(views), parts
+    return tuple(views), parts
