@@ -14,7 +14,7 @@ import casadi as ca
 
 OPTIONS = {"error_on_fail": False, "daqp": {"primal_tol": 1e-12, "dual_tol": 1e-12}}
 NEAR = 1e-6
-"""Largest amount by which a row of a solved, interpreted program misses its bound, in parts of it or of 1."""
+"""Relative error of the bounds up to which an interpreted program counts as solved."""
 
 SOURCE = Path(__file__).with_name("c") / "qp.c"
 _LINES = re.DOTALL | re.MULTILINE
