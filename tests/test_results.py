@@ -84,6 +84,7 @@ def test_saved_result_opens_with_the_same_rows(kind, results, tmp_path):
     assert opened.figures is not None
 
 
+@pytest.mark.extended
 def test_figures_are_drawn_by_name(results):
     assert {"path", "errors", "torques"} <= set(results("run").figures)
     for kind, name in (("run", "torques"), ("compare", "comparison"), ("proof", "tube")):

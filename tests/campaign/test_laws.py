@@ -114,6 +114,7 @@ def task(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.extended
 def test_command_writes_table_page_and_json(task: Path, tmp_path: Path) -> None:
     def called(*words: str) -> tuple[int, dict[str, object], str]:
         out = ("--out", str(tmp_path / "out"), "--json")

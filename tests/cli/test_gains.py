@@ -139,6 +139,7 @@ def test_options_out_of_range_are_bad_input(task):
 LAW = TASK.replace("[servo]\ntorque_limits = 4.0            # N m\n", "") + "[law]\nkind = "
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("kind", ["passive", "pd", "computed torque"])
 def test_gains_of_other_laws_settle_and_are_written_into_their_table(tmp_path, kind):
     path = tmp_path / "task.toml"

@@ -127,6 +127,7 @@ def test_damaged_entry_is_built_anew(cache: Path) -> None:
     assert run() == "True [2, 4, 6]"
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize(
     "damage",
     [

@@ -102,7 +102,7 @@ def test_damping_sets_in_without_a_step() -> None:
     assert found[begun, -1] < 0.02 * found[-1, -1]
 
 
-@pytest.mark.by_default(2)
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(
     "rule", [Redundancy(), Redundancy(weight="torque"), Redundancy(objective="base_rotation")]
 )

@@ -72,6 +72,7 @@ def rate_of_energy(law: cc.PassiveServo, q: np.ndarray, seed: int) -> tuple[floa
     return rate, -float(lost)
 
 
+@pytest.mark.by_default(3)
 @pytest.mark.parametrize(
     "law",
     [

@@ -56,7 +56,7 @@ RULES: dict[str, Redundancy] = {
 }
 
 
-@pytest.mark.by_default(3)
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("rule", RULES)
 def test_outputs_are_exact_whatever_the_rule(rule: str) -> None:
     servo, oracle = build(STATION, redundancy=RULES[rule])

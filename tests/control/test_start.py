@@ -91,7 +91,7 @@ def velocity_gap(servo: Servo, found: Start, reference: Reference, t: float = 0.
     return np.asarray((ends[1] - ends[0]) / (2 * h))
 
 
-@pytest.mark.by_default(6)
+@pytest.mark.by_default(3)
 @pytest.mark.parametrize("path", TASKS, ids=lambda p: f"{p.parent.name}/{p.stem}")
 def test_examples_start_on_their_references(path: Path) -> None:
     task, servo = example(path)

@@ -91,7 +91,7 @@ def kinematic_verdicts(robot: cc.Mechanism) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.by_default(4)
+@pytest.mark.by_default(2)
 @OTHERS
 @pytest.mark.parametrize("name", ROBOTS)
 def test_reduction_audit_and_symmetry(name: str, units: Units) -> None:

@@ -101,7 +101,7 @@ def driven(path, folder):
     return run_session(load_rig(path), options), Record.load(folder)
 
 
-@pytest.mark.by_default(2)
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("motors", CASES.values(), ids=CASES)
 def test_a_run_is_that_of_the_simulation_of_its_motors(motors, tmp_path):
     path = made(tmp_path, motors, seconds=3.0)

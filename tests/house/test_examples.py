@@ -18,16 +18,10 @@ TASKS = sorted(
     for path in FOLDER.rglob("*.toml")
     if "[[outputs]]" in path.read_text(encoding="utf-8") and path.parent.name != "urdf"
 )
-ALWAYS = "parked_rover.py"  # the quickest
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
-        pytest.param(path, id=path.name, marks=() if path.name == ALWAYS else pytest.mark.extended)
-        for path in EXAMPLES
-    ],
-)
+@pytest.mark.extended
+@pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.name)
 def test_example_runs(script, tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "error", str(script)],

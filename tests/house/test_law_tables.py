@@ -55,7 +55,7 @@ def test_no_law_wins_everywhere(script):
     ("robot", "law", "case"),
     [
         ("rover", "PD", "torque limits"),
-        ("rover", "passive, adaptive", "payload +50 %"),
+        pytest.param("rover", "passive, adaptive", "payload +50 %", marks=pytest.mark.extended),
         pytest.param("rover", "servo", "friction", marks=pytest.mark.extended),
         pytest.param("floater", "own law", "delay 2 ms", marks=pytest.mark.extended),
     ],

@@ -180,6 +180,7 @@ def test_a_spin_is_said_once(initial: str, momentum: str, field: str, tmp_path: 
     assert "[initial]" in str(caught.value)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("group", ["R3xSO3", "R3"])
 def test_outputs_start_on_their_references_while_the_hull_spins(group: str, tmp_path: Path) -> None:
     """The hand follows a circle from the start on; of redundant joints too."""

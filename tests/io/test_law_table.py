@@ -127,6 +127,7 @@ def built(task: Task, kind: str) -> TrackingLaw:
     return cc.control.tracking_law(law, outputs=outputs)
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("kind", TABLES)
 def test_every_kind_is_simulated_with_its_errors(tmp_path: Path, kind: str) -> None:
     task = task_of(tmp_path, TABLES[kind])

@@ -25,6 +25,7 @@ def written(folder: Path, text: str) -> Path:
     return folder / "task.toml"
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("law", [SERVO, *LAWS], ids=["servo", "passive", "pd"])
 def test_the_rover_of_the_page_runs(law: str, tmp_path: Path) -> None:
     task = cc.load_task(written(tmp_path, TASK.replace(SERVO, law)))

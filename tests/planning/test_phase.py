@@ -91,6 +91,7 @@ def test_rolling_ball_turns_by_a_closed_formula() -> None:
         assert_close(phase.area_rule, [0.0, 0.0, -np.pi * a**2 / RADIUS**2], 1e-12)
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize(
     "make",
     [

@@ -58,6 +58,7 @@ def model(body: Any = None, **changes: Any) -> Any:
     rows, columns = made.input_matrix(np.ones(3)).shape
     made.ns, made.shape_names = rows, tuple(map(str, range(rows)))
     made.actuation_scales = np.ones(rows), np.ones(columns)
+    made.nd, made.effect = made.ns, made.input_matrix
     made.leverage = lambda q: Lift.leverage(made, q)
     return made
 

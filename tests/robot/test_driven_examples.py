@@ -14,7 +14,7 @@ from tests.oracles import assert_close
 EXAMPLES = Path(__file__).parents[2] / "examples" / "drives"
 
 
-@pytest.mark.by_default(2)
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("name", ["mecanum", "tricycle", "ackermann_car", "swerve"])
 def test_task_passes(name):
     task = cc.load_task(EXAMPLES / f"{name}_task.toml")

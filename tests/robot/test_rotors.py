@@ -119,7 +119,7 @@ def without(body: cc.Body, rotors: list[tuple[float, np.ndarray, np.ndarray]]) -
     return replace(body, inertia=cc.Inertia(mass, com, (left + left.T) / 2))
 
 
-@pytest.mark.by_default(2)
+@pytest.mark.by_default(1)
 @each_robot
 def test_dynamics_are_those_of_rotors_as_bodies(robot: cc.Mechanism) -> None:
     other, rng = Separate(robot), np.random.default_rng(3)

@@ -36,8 +36,9 @@ CORNERS: dict[str, Reference] = {
 }
 
 
-@pytest.mark.parametrize("name", CORNERS)
+@pytest.mark.by_default(6)
 @pytest.mark.parametrize("method", ["rk4", "rkmk4", "dop853"])
+@pytest.mark.parametrize("name", CORNERS)
 def test_runs_are_those_of_scipy_restarted_at_the_knots(name: str, method: str) -> None:
     reference, law, duration = CORNERS[name], servo("pendulum"), 69 * DT
     assert len(reference.knots) > 1

@@ -98,6 +98,7 @@ def test_efficiency_is_dry_friction_that_grows_with_the_load():
 FRICTION = {"viscous": 0.03, "coulomb": 0.2, "stribeck": 0.1}
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("gear", [1.0, -20.0, 0.05])
 def test_friction_of_a_motor_is_that_of_its_side_of_the_gear(gear):
     """A wheel whose friction is written as an imperfection at the joint moves the same."""
