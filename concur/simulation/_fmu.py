@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import casadi as ca
 
 from concur.codegen import FINITE, Array, normalised
 from concur.errors import SimulationError
 from concur.export import Entry, FmuModel, Signal, configuration, momentum, velocities
 from concur.reduction import ReducedModel
-from concur.robot import Mechanism
+from concur.robot import Mechanism, controls
+from concur.system import System
 
 SLIP = 1e-6
 """Share of the velocities by which wheels may slip at the start."""
 
 
 def plant_fmu(
-    robot: Mechanism, moved: ca.Function, model: ReducedModel | None, step: float
+    robot: System, moved: ca.Function, model: ReducedModel | None, step: float
 ) -> FmuModel:
     """Describe a plant as an FMU, which starts from shape velocities if a model is given.
 
     `moved` is the step of the plant, from (q, v, u, h) to (q, v).
-    State q, v; input u; outputs q, v, energy, momentum and, with a model, s; parameters q0 and v0,
-    or with a model q0, s0 and, for a floating robot, momentum0.
+    State q, v; input u; outputs q, v, energy, of a tree the momentum and, with a model, s;
+    parameters q0 and v0, or with a model q0, s0 and, for a floating robot, momentum0.
     """
     where = f"plant of `{robot.name}`"
     if not step > 0.0:
@@ -32,9 +35,7 @@ def plant_fmu(
             cure="Take 1e-3, or less for a fast robot.",
         )
     if model is not None:
-        own = [(body.name, body.parent, type(body.joint)) for body in robot.bodies]
-        given = [(body.name, body.parent, type(body.joint)) for body in model.robot.bodies]
-        if own != given:
+        if _shape(robot) != _shape(model.system):
             raise SimulationError(
                 f"{where}, `model`",
                 expected="a reduced model of this robot",
@@ -46,7 +47,7 @@ def plant_fmu(
         {i: robot.freedom_names[i] for i in freedoms}
         for freedoms in (range(robot.nv), () if model is None else model.shape)
     )
-    controls = map(Entry, robot.control_names, robot.control_units)
+    driven = map(Entry, *controls(robot))
     of_robot = "momentum of the whole robot, about the inertial origin, in inertial axes"
     at_start, of_shape = "at the start", list[Signal]()
     if model is None:
@@ -58,7 +59,7 @@ def plant_fmu(
         if model.takes_momentum:
             starts.append(momentum("momentum0", "parameter", of_robot, model.momentum))
     signals = [
-        Signal("u", "input", "forces and torques of the drives", tuple(controls)),
+        Signal("u", "input", "forces and torques of the drives", tuple(driven)),
         configuration(robot, "q0", "parameter", f"configuration {at_start}"),
         *starts,
         configuration(robot, "q", "output", "configuration"),
@@ -67,13 +68,13 @@ def plant_fmu(
         Signal(
             "energy",
             "output",
-            "kinetic energy and potential energy of gravity, the latter zero at the inertial "
-            "origin",
+            "kinetic energy and potential energy; that of gravity is zero at the inertial origin",
             (Entry("", "J"),),
             scalar=True,
         ),
-        momentum("momentum", "output", of_robot),
     ]
+    if isinstance(robot, Mechanism):
+        signals.append(momentum("momentum", "output", of_robot))
     slip = "; `v0` has to leave the wheels without slip" if robot.nf and model is None else ""
     return FmuModel(
         name=f"{robot.name}_plant",
@@ -84,12 +85,20 @@ def plant_fmu(
         state=("q", "v"),
         initial=_initial(robot, model),
         move=_named(moved),
-        unsound=f"numbers have to be finite and quaternions within 1e-3 of unit length{slip}.",
+        unsound="numbers have to be finite, quaternions and directions within 1e-3 of unit length"
+        f"{slip}.",
         step_size=step,
     )
 
 
-def _initial(robot: Mechanism, model: ReducedModel | None) -> ca.Function:
+def _shape(system: System) -> Any:
+    """What has to agree between a plant and a reduced model: bodies and joints of a tree."""
+    if not isinstance(system, Mechanism):
+        return system
+    return [(body.name, body.parent, type(body.joint)) for body in system.bodies]
+
+
+def _initial(robot: System, model: ReducedModel | None) -> ca.Function:
     """The state at the start, and whether a robot can have it."""
     q0 = ca.SX.sym("q0", robot.nq)
     q, near = normalised(q0, robot.quaternions)
@@ -105,14 +114,15 @@ def _initial(robot: Mechanism, model: ReducedModel | None) -> ca.Function:
         v = model.velocity(q, s, momentum)
     v = ca.densify(v)
     sound = ca.logic_and(near, ca.fabs(ca.sum1(ca.fabs(q0)) + ca.sum1(ca.fabs(v))) <= FINITE)
-    for mimic in robot.mimics:
-        due = mimic.multiplier * q[robot.q_slice(mimic.of)] + mimic.offset
-        off = ca.fabs(q[robot.q_slice(mimic.body)] - due)
-        sound = ca.logic_and(sound, off <= SLIP * (1.0 + ca.fabs(due)))
-    if robot.steering:
-        steered = robot.normalize(q)
-        off = ca.norm_inf(ca.densify(steered - q))
-        sound = ca.logic_and(sound, off <= SLIP)
+    if isinstance(robot, Mechanism):
+        for mimic in robot.mimics:
+            due = mimic.multiplier * q[robot.q_slice(mimic.of)] + mimic.offset
+            off = ca.fabs(q[robot.q_slice(mimic.body)] - due)
+            sound = ca.logic_and(sound, off <= SLIP * (1.0 + ca.fabs(due)))
+        if robot.steering:
+            steered = robot.normalize(q)
+            off = ca.norm_inf(ca.densify(steered - q))
+            sound = ca.logic_and(sound, off <= SLIP)
     if robot.nf and model is None:
         slip = ca.norm_inf(robot.constraints(q) @ v)
         sound = ca.logic_and(sound, slip <= SLIP * (1.0 + ca.norm_inf(v)))
@@ -134,10 +144,12 @@ def _named(moved: ca.Function) -> ca.Function:
     return ca.Function("move", symbols, moved.call(symbols), moved.name_in(), ["q", "v"], options)
 
 
-def _outputs(robot: Mechanism, model: ReducedModel | None) -> ca.Function:
+def _outputs(robot: System, model: ReducedModel | None) -> ca.Function:
     q, v = ca.SX.sym("q", robot.nq), ca.SX.sym("v", robot.nv)
     energy = robot.kinetic_energy(q, v) + robot.potential_energy(q)
-    results = {"energy": energy, "momentum": ca.densify(robot.momentum(q, v))}
+    results = {"energy": ca.densify(energy)}
+    if isinstance(robot, Mechanism):
+        results["momentum"] = ca.densify(robot.momentum(q, v))
     if model is not None:
         results["s"] = v[list(model.shape)]
     return ca.Function(

@@ -500,5 +500,4 @@ class Plant(SlippingWheels):
         >>> cc.Plant(robot).export("units", cc.reduce(robot)).name    # doctest: +SKIP
         'rover_arm_plant.fmu'
         """
-        robot = as_tree(self.robot, f"FMU of `{self.name}`", "Export the law and simulate here.")
-        return write_fmu(plant_fmu(robot, self.step_function(), model, step), directory, fmi)
+        return write_fmu(plant_fmu(self.robot, self.step_function(), model, step), directory, fmi)

@@ -9,13 +9,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from concur import robots
 from concur.errors import SimulationError
 from concur.export import write_fmu
+from concur.reduction import reduce
 from concur.simulation import Friction, Integrator, Plant, simulate
 from concur.simulation._fmu import plant_fmu
 from tests.control._cases import Q0, S0, case_study
 from tests.control._floating_cases import CHECK_A_Q0, CHECK_A_S0
 from tests.export._fmu_cases import CASES, EACH, FLYER, HOLD, INPUTS, flyer
 from tests.export._units import DISCARD, OK, Unit, with_compiler
+from tests.formulations.textbook import chain
 from tests.oracles import Pinocchio
+from tests.reduction._chains import AFTER, DIRECTIONS, ENERGY, TURNS
 
 
 @pytest.mark.extended
@@ -127,6 +130,37 @@ def test_plant_without_a_model_starts_from_all_velocities(tmp_path):
     assert unit.step(0.1) == OK
     assert "s" not in {v.name for v in unit.description.modelVariables}
     unit.close()
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("version", ["3.0", "2.0"])
+def test_units_of_a_system_without_bodies(tmp_path, version):
+    """A chain of source 002: after a second it is where the equations of the source lead."""
+    system = chain(2)
+    with with_compiler():
+        plant = Unit(Plant(system).export(tmp_path, reduce(system), version))
+    plant.start(q0=DIRECTIONS[:2].ravel(), s0=TURNS[:2].ravel())
+    assert_allclose(plant.get("energy"), sum(ENERGY[2]), rtol=1e-12)
+    for _ in range(10):
+        assert plant.step(0.1) == OK
+    for link, (direction, turning) in AFTER[2].items():
+        place = slice(3 * link, 3 * link + 3)
+        assert_allclose(plant.get("q")[place], direction, atol=1e-8)
+        assert_allclose(plant.get("s")[place], turning, atol=1e-7)
+    assert "momentum" not in {v.name.partition("[")[0] for v in plant.description.modelVariables}
+    plant.close()
+
+
+def test_starts_off_the_sphere_are_refused(tmp_path):
+    with with_compiler():
+        plant = Unit(Plant(chain(1)).export(tmp_path))
+    plant.enter()
+    plant.set(q0=[0.0, 0.0, -1.1], v0=np.zeros(3))
+    assert plant.refused(plant.fmu.exitInitializationMode)
+    assert "directions" in plant.messages[-1][1]
+    plant.close()
+    with pytest.raises(SimulationError, match="`model`: expected a reduced model of this robot"):
+        Plant(chain(1)).export(tmp_path, reduce(chain(2)))
 
 
 @pytest.mark.extended
