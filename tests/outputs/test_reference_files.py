@@ -251,6 +251,7 @@ def test_gaps_between_samples_are_told(steps: float, told: bool, tmp_path: Path)
     assert not told or warnings[0].startswith("no samples for 0.101 s after t = 1 s (row 101)")
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_rounded_poses_at_100_hz_cost_no_torque(seed: int, tmp_path: Path) -> None:
     """From rest to rest, with samples that do not change at both ends: as planners write them."""
@@ -288,6 +289,7 @@ def test_noise_of_a_long_spline_is_computed_on_a_window(pieces: int) -> None:
     assert found == pytest.approx(whole, rel=1e-7 if pieces <= WINDOW else 0.02)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("seed", range(4))
 def test_pieces_are_as_few_as_the_noise_allows(seed: int) -> None:
     """At most a fifth more than the fewest with which the acceleration lacks no more than noise."""
