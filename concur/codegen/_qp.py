@@ -76,7 +76,7 @@ def quadratic_program(size: int, rows: int) -> ca.Function:
         reached <= high + NEAR * (1 + ca.fabs(high)),
     ]
     solved = ca.mmin(ca.vertcat(*near))
-    # What DAQP leaves behind where it stopped early may be without meaning.
+    # DAQP leaves undefined numbers behind where it stops early.
     results = [ca.if_else(solved, found[name], 0.0) for name in ("x", "lam_a")]
     results = [results[0][:size], results[1], solved]
     names = [*shapes, "slack"], ["x", "lam", "solved"]

@@ -51,6 +51,10 @@ class Constraints:
         faster than its distance times `approach`.
     speeds : bool
         Whether the speed limits of the robot's joints are kept.
+    holding : bool
+        Whether the robot keeps away from configurations whose weight the limits of its torques
+        cannot hold, with a reserve of 1 %: it rests before it sinks. Motors that share a weight are
+        not examined.
     accelerations : mapping of str to float, optional
         Largest acceleration by name of the freedom, rad/s^2 and m/s^2. Default: none.
     approach : float, optional
@@ -106,6 +110,7 @@ class Constraints:
 
     joints: bool = True
     speeds: bool = True
+    holding: bool = True
     accelerations: Annotated[Any, _BY_NAME] = None
     approach: Positive | None = None
     weights: Annotated[Any, _BY_NAME] = None
@@ -122,7 +127,7 @@ class Constraints:
     self_distance: NotNegative = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("joints", "speeds"):
+        for name in ("joints", "speeds", "holding"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise OutputError(
                     f"constraints, `{name}`",

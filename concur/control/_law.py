@@ -104,10 +104,10 @@ def shape_command(
         missed, usual = ca.SX(servo.size, 1), least
         if servo.margins.usual is not None:
             # A damped law may pass singular configurations of its outputs.
-            usual, side = (
-                solve_scaled(decoupling, missed, servo.margins.usual, servo.margins.scales[1])[1],
-                model.side(q),
-            )
+            rows, columns = servo.margins.usual, servo.margins.scales[1]
+            scaled = ca.diag(constant(rows)) @ decoupling @ ca.diag(1 / columns)
+            size = ca.norm_fro(minus_inverse(ca.chol(scaled @ scaled.T)))
+            usual, side = ca.if_else(size < ca.inf, 1.0 / size, 0.0), model.side(q)
         return ShapeCommand(decoupling, residual, solution, least, usual, missed, side, error)
 
     # Squares of the matrix are graded along the outputs' axes, where light wrists turn: there

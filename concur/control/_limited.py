@@ -23,11 +23,15 @@ other joints become faster. Were it much cheaper, joints with torque to spare wo
 that cannot bear its weight, and the arm would sink. With k = 1 all joints come to rest, so that
 limits take no damping away. A limit of a joint does not slow down the others, which may move on
 where a joint stands at its limit.
+
+Torques that hold the weight are limited like joints (`_holding.py`): beyond the limits of torques
+an arm sinks, and no torque within them brings it to rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import casadi as ca
@@ -36,6 +40,7 @@ import numpy as np
 from concur.codegen import LARGEST, Array, Vector, constant, quadratic_program
 from concur.control._constraint_rows import LimitRow, limit_rows
 from concur.control._core import OUTPUTS, LawCore, approach
+from concur.control._holding import holding
 from concur.control._law import (
     all_velocities,
     controls,
@@ -79,11 +84,26 @@ def torque_bounds(servo: LawCore, q: Vector, v: Vector) -> tuple[Array, Array]:
     return low, high
 
 
+def _holding_rows(servo: LawCore, q: Vector, v: Vector) -> list[LimitRow]:
+    """Barriers of the torques that hold the weight."""
+    if (weight := holding(servo, q, v)) is None:
+        return []
+    vdot, rows = ca.SX.sym("vdot", servo.nv), list[LimitRow]()
+    slopes = ca.jacobian(weight.second(vdot), vdot) @ servo.model.lift(q)[0]
+    drift = weight.second(servo.model.velocity_drift(q, v))
+    least, most = weight.bounds(*torque_bounds(servo, q, 0 * v))
+    for k, place in enumerate(weight.places):
+        rows.append(row := LimitRow(slopes[k, :], drift[k]))
+        row.add(f"weight on {servo.model.control_names[place]}", least[k], most[k])
+    return rows
+
+
 def limit_names(servo: LawCore) -> tuple[str, ...]:
     """Names of the limits of a servo in the order of `active`."""
     names = [f"torque of {name}" for name in servo.model.control_names]
     q, v = ca.SX.sym("q", servo.nq), ca.SX.sym("v", servo.nv)
-    names += [name for row in limit_rows(servo, q, v) for name in row.names]
+    rows = [*limit_rows(servo, q, v), *_holding_rows(servo, q, v)]
+    names += [name for row in rows for name in row.names]
     names += ["margin"] * (servo.damping_threshold is not None)
     return (*dict.fromkeys(names), UNSOLVED)
 
@@ -124,8 +144,14 @@ def _free(servo: LawCore, inputs: Mapping[str, Array]) -> ca.Function:
     (low, high), u = torque_bounds(servo, q, v), parts.results["u"]
     holds = [u <= high, u >= low]
     for row in limit_rows(servo, q, v):
-        (least, most), value = row.bounds, row.row @ parts.shape_acceleration + row.drift
-        holds += [value <= most, value >= least]
+        value = row.row @ parts.shape_acceleration + row.drift
+        holds += [value <= most for most in row.high if not ca.is_equal(most, ca.SX(np.inf))]
+        holds += [value >= least for least in row.low]
+    if (weight := holding(servo, q, v)) is not None:
+        drift, lift = servo.model.velocity_drift(q, v), servo.model.lift(q)[0]
+        least, most = weight.bounds(*torque_bounds(servo, q, 0 * v))
+        second = weight.second(lift @ parts.shape_acceleration + drift)
+        holds += [second <= most, second >= least]
     if servo.damping_threshold is not None:
         holds.append(parts.margins[1] >= servo.damping_threshold)
     beyond = ca.logic_not(_all(ca.vertcat(*holds)))
@@ -139,7 +165,8 @@ def _kept(servo: LawCore) -> ca.Function:
     """The law where a limit is active: inputs of the law, sdot and its margins to `OUTPUTS`."""
     inputs = {name: ca.SX.sym(name, size) for name, size in servo.inputs.items()}
     inputs |= {"sdot": ca.SX.sym("sdot", servo.ns), "margins": ca.SX.sym("margins", 3)}
-    limits = limit_rows(servo, inputs["q"], all_velocities(servo, inputs))
+    q, v = inputs["q"], all_velocities(servo, inputs)
+    limits = [*limit_rows(servo, q, v), *_holding_rows(servo, q, v)]
     program, values = _posed(servo, inputs, limits)
     places = [k for k, row in enumerate(limits, servo.nu) for _ in row.names]
     data = [*program, *values.values()]
@@ -291,4 +318,4 @@ def _weights(servo: LawCore) -> np.ndarray:
 
 
 def _all(conditions: Any) -> Any:
-    return ca.mmin(ca.densify(conditions))
+    return reduce(ca.logic_and, ca.vertsplit(ca.densify(conditions)))

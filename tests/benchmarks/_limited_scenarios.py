@@ -332,7 +332,7 @@ def scenarios() -> dict[str, Scenario]:
         _floater(
             "far",
             "hand 0.4 m out of reach, and back",
-            [Move((0.9, 0.0, 0.2), 2.0, 3.0), Move((0.0, 0.0, 0.0), 2.0, 3.0)],
+            [Move((0.9, 0.0, 0.2), 2.0, 5.0), Move((0.0, 0.0, 0.0), 2.0, 3.0)],
             60.0,
             speed=6.0,
             threshold=0.05,
@@ -363,7 +363,7 @@ def scenarios() -> dict[str, Scenario]:
         _arm(
             "far",
             "hand 0.3 m out of reach, and back",
-            [Move((0.9, 0.0, 0.0), 2.0, 3.0), Move((0.0, 0.0, 0.0), 2.0, 3.0)],
+            [Move((0.9, 0.0, 0.0), 2.0, 6.0), Move((0.0, 0.0, 0.0), 2.0, 3.0)],
             80.0,
             speed=6.0,
             threshold=0.05,
@@ -371,14 +371,14 @@ def scenarios() -> dict[str, Scenario]:
         _arm(
             "heavy",
             "a place where torques are below gravity, and back",
-            [Move((0.3, 0.1, -0.2), 2.0, 3.0), Move((0.0, 0.0, 0.0), 2.0, 3.0)],
+            [Move((0.3, 0.1, -0.2), 2.0, 20.0), Move((0.0, 0.0, 0.0), 2.0, 3.0)],
             {"joint_1": 20.0, "joint_2": 44.0, "joint_3": 20.0, "joint_4": 19.0}
             | {"joint_5": 5.0, "joint_6": 5.0, "hand": 2.0},
         ),
         _arm(
             "stop",
             "a joint limit in the way, and back",
-            [Move((0.3, 0.1, 0.1), 2.0, 3.0), Move((0.0, 0.0, 0.0), 2.0, 3.0)],
+            [Move((0.3, 0.1, 0.1), 2.0, 7.0), Move((0.0, 0.0, 0.0), 2.0, 3.0)],
             80.0,
             positions={"joint_4": (1.1, 2.2)},
             speed=6.0,

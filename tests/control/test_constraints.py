@@ -32,6 +32,7 @@ HAND = Output("hand", "forearm", "R3", point=(0, 0.2, 0))
 GAINS: dict[str, Any] = {"stiffness": [4, 9], "damping": [4, 6]}
 FLYER = cc.robots.free_flyer()
 AHEAD = np.array([0, 0, 0, 0, 0, -0.1, 1.0, -1.6])
+BEYOND = np.array([0, 0, 0.16, 0, 0.05])  # a way to where the shoulder holds 6.23 N m
 FLOATING = np.array([0.0] * 6 + [1.0, 0.5, -1.5, 2.1, 0.2, -0.6, 0.6])
 
 
@@ -103,7 +104,7 @@ def test_torques_are_those_of_the_nearest_acceleration_within_limits(name: str) 
         sample = ReferenceSample(goal, *0.3 * rng.normal(size=(2, free.size)))
         wanted = free.torque(q, s, sample)
         limits = 0.7 * np.abs(wanted).max()
-        rules = cc.Constraints(joints=False, speeds=False, weights=weights)
+        rules = cc.Constraints(joints=False, speeds=False, holding=False, weights=weights)
         law = LAWS[name](torque_limits=limits, constraints=rules, damping_threshold=1e-3)
         u, _, missed, scale, _ = law.law(q, s, *law.flat(sample))
         mass, rows = np.asarray(free.model.mass_matrix(q)), np.asarray(free.decoupling(q))
@@ -208,16 +209,17 @@ def test_programs_that_meet_their_bound_of_steps_say_so_and_keep_torques(bounded
 def test_limits_of_joints_have_the_names_of_joints() -> None:
     robot = changed("forearm", limits=(-2.2, -1.0), speed_limit=1.0, joint_name="elbow")
     servo = rover(robot, 100.0, constraints=cc.Constraints(accelerations={"elbow": 2.0}))
-    names = servo.limit_names[4:-2]
+    names = servo.limit_names[4:-4]
     assert names == tuple(
         f"{kind} of elbow" for kind in ("torque", "position", "speed", "acceleration")
     )
+    assert servo.limit_names[-4:-2] == ("weight on upper_arm", "weight on elbow")
 
 
 def test_barriers_hold_the_acceleration_of_joints() -> None:
     """The bounds by their formulas, the acceleration by Pinocchio."""
     robot = changed("forearm", limits=(-2.2, -1.0), speed_limit=1.0)
-    rules = cc.Constraints(approach=10.0, accelerations={"turret": 2.0})
+    rules = cc.Constraints(holding=False, approach=10.0, accelerations={"turret": 2.0})
     servo, plant = rover(robot, 100.0, constraints=rules), Pinocchio(robot)
     assert servo.limit_names[5:] == (
         *("position of forearm", "speed of forearm", "acceleration of turret", "margin"),
@@ -259,8 +261,30 @@ def test_easy_reach_with_torque_near_the_weight() -> None:
     assert errors(run).max() < 1e-6
     fast = follow(rover(limits=8.0), away(servo, 0, 0, 0.1, -0.1, 0.1, duration=0.4), 6.0)
     assert errors(fast).max() < 1e-6
-    assert list(active(fast)) == ["torque of upper_arm"]
+    assert set(active(fast)) <= {"torque of upper_arm", "weight on upper_arm"}
     assert np.abs(fast.u_range).max() <= 8.0
+
+
+def test_arm_rests_before_its_weight_is_more_than_its_torque_holds() -> None:
+    """The weight by Pinocchio; one that takes 98 % of the limit is held, at the goal."""
+    plant, limit, fastest = Pinocchio(ROVER), 6.2, []
+    for share, holding in ((1.0, True), (0.8, True), (1.0, False)):
+        servo = rover(limits=limit, constraints=cc.Constraints(holding=holding))
+        start, goal = (np.asarray(servo.output(AHEAD)) + k * BEYOND for k in (0.0, share))
+        run = follow(servo, references.rest_to_rest(start, goal, 1.0), 7.0, AHEAD)
+        weight = np.abs([plant.bias(q, np.zeros(servo.nv))[-2] for q in run.q[::20]])
+        fastest.append(np.abs(run.s).max())
+        if holding:
+            held = share < 1.0
+            assert weight.max() < 0.99 * limit + 1e-6
+            assert (weight[-1] > 0.99 * limit - 1e-4) != held
+            assert (errors(run).max() < 1e-5) == held
+            assert run.active[-1, servo.limit_names.index("weight on upper_arm")] != held
+            assert unrest(run) < 1e-6 * limit
+    assert max(fastest[:2]) < 1.0
+    assert fastest[2] > 4.0
+    floater = LAWS["floater"](torque_limits=6.0, constraints=cc.Constraints())
+    assert not any("weight" in name for name in floater.limit_names)
 
 
 @pytest.mark.extended
