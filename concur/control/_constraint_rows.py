@@ -86,7 +86,10 @@ def limit_rows(servo: LawCore, q: Vector, v: Vector) -> list[LimitRow]:
     limits, system = servo.constraints, servo.model.system
     if limits is None or not isinstance(system, Mechanism):
         return []
-    rows = [*_ground(servo, system, q, v), *_joints(servo, system, q, v)]
+    ground = ground_limits(servo)
+    rows = [*_ground(servo, system, ground, q, v), *_joints(servo, system, q, v)]
+    if ground is not None:
+        rows += _at_rest(servo, system, ground, q, v)
     if limits.margin is not None:
         rows += _margin(servo, q, v)
     if (clearance := limits.clearance(system)) is not None:
@@ -153,7 +156,7 @@ def _distances(
     at = ca.SX.sym("q", system.nq)
     beyond = clearance.seen(system, at) - ca.DM([*clearance.least.values()])
     names = [f"distance of {name}" for name in clearance.least]
-    return _barriers(servo, names, at, beyond, WEAK * robot_size(system), (q, v))
+    return _barriers(servo, names, at, beyond, WEAK * robot_size(system), (q, v), approach(servo))
 
 
 def _margin(servo: LawCore, q: Vector, v: Vector) -> list[LimitRow]:
@@ -163,28 +166,21 @@ def _margin(servo: LawCore, q: Vector, v: Vector) -> list[LimitRow]:
     scaled = ca.diag(constant(servo.margins.scales[0])) @ servo.decoupling(at)
     own = ca.triu2symm(ca.triu(scaled @ solve_positive_definite(model.mass_matrix(at), scaled.T)))
     known = least_root(own + UNSEEN * ca.SX.eye(servo.size))
-    return _barriers(servo, ["least margin"], at, known - least, WEAK * least, (q, v))
+    return _barriers(
+        servo, ["least margin"], at, known - least, WEAK * least, (q, v), approach(servo)
+    )
 
 
-def _ground(servo: LawCore, system: Mechanism, q: Vector, v: Vector) -> list[LimitRow]:
+def _ground(
+    servo: LawCore, system: Mechanism, kept: GroundLimits | None, q: Vector, v: Vector
+) -> list[LimitRow]:
     """Loads of wheels and supports, moments about edges of their polygon, and friction."""
-    if (kept := ground_limits(servo)) is None:
+    if kept is None:
         return []
     model, sdot = servo.model, ca.SX.sym("sdot", servo.ns)
     others = ca.SX.sym("others", max(servo.nu - servo.ns, 0))
     vdot = model.lift(q)[0] @ sdot + model.velocity_drift(q, v)
-    height, supports = system.ground_height or 0.0, system.supports
-    names = (*wheel_names(system), *supports)
-    found = list[tuple[str, Any]]()
-    if kept.edges:
-        carried = carried_wrench(system, height, q, v, vdot)
-        moments = tipping_rows(load_arms(system, q, supports), kept.edges) @ carried
-        for k, (i, j) in enumerate(kept.edges):
-            found.append((f"tipping over {names[i]} to {names[j]}", moments[k] - kept.tipping))
-    if kept.loads or kept.grips:
-        loads = ground_loads(system, supports, kept.compliance, height, q, v, vdot)
-        for name, least in kept.loads.items():
-            found.append((f"load of {name}", loads[names.index(name)] - least))
+    found, loads = kept.beyond(system, q, v, vdot)
     if kept.grips:
         torques = controls(model, q, model.shape_forces(q, v, sdot), servo.torque_weights)[0]
         if others.numel():
@@ -192,7 +188,7 @@ def _ground(servo: LawCore, system: Mechanism, q: Vector, v: Vector) -> list[Lim
         rest = system.inverse_dynamics(q, v, vdot) - system.actuation(q) @ torques
         forces = wheel_forces(system, q, rest)
         for name, grip in kept.grips.items():
-            k = names.index(name)
+            k = kept.names.index(name)
             faces = _FACES if forces[k].numel() == 2 else np.array([[1.0], [-1.0]])
             found += [(f"grip of {name}", grip * loads[k] - ca.dot(c, forces[k])) for c in faces]
     beyond, x = ca.vertcat(*(part for _, part in found)), ca.vertcat(sdot, others)
@@ -206,11 +202,30 @@ def _ground(servo: LawCore, system: Mechanism, q: Vector, v: Vector) -> list[Lim
     return rows
 
 
+def _at_rest(
+    servo: LawCore, system: Mechanism, kept: GroundLimits, q: Vector, v: Vector
+) -> list[LimitRow]:
+    """Loads and moments at rest: an arm that moves outwards stops while it can.
+
+    A robot may brake no faster than it would fall over, which bounds the rate of the approach.
+    """
+    at, still = ca.SX.sym("q", system.nq), ca.SX.zeros(system.nv)
+    found, _ = kept.beyond(system, at, still, still)
+    size, pull = robot_size(system), float(np.linalg.norm(system.gravity))
+    weight = pull * sum(body.inertia.mass for body in system.bodies)
+    beyond = ca.vertcat(ca.SX(0, 1), *(part for _, part in found))
+    moved = [k for k in range(beyond.numel()) if ca.depends_on(beyond[k], at)]
+    names, rate = [found[k][0] for k in moved], min(approach(servo), np.sqrt(pull / size))
+    return _barriers(servo, names, at, beyond[moved], 1e-2 * WEAK * weight, (q, v), rate)
+
+
 class GroundLimits(NamedTuple):
     """What wheels and supports of a robot have to keep.
 
     Parameters
     ----------
+    names : tuple of str
+        Wheels, then supports.
     loads, grips : dict of str to float
         Least load, N, and largest friction coefficient, by name of the wheel or support.
     tipping : float
@@ -221,11 +236,29 @@ class GroundLimits(NamedTuple):
         Compliance of each contact, up to a common factor.
     """
 
+    names: tuple[str, ...]
     loads: dict[str, float]
     grips: dict[str, float]
     tipping: float
     edges: list[tuple[int, int]]
     compliance: tuple[float, ...] | None
+
+    def beyond(
+        self, robot: Mechanism, q: Vector, v: Vector, vdot: Vector
+    ) -> tuple[list[tuple[str, Any]], Any]:
+        """Moments and loads beyond the least ones, by name; loads of all contacts, if needed."""
+        height, names, found = robot.ground_height or 0.0, self.names, list[tuple[str, Any]]()
+        if self.edges:
+            arms = load_arms(robot, q, robot.supports)
+            moments = tipping_rows(arms, self.edges) @ carried_wrench(robot, height, q, v, vdot)
+            for k, (i, j) in enumerate(self.edges):
+                found.append((f"tipping over {names[i]} to {names[j]}", moments[k] - self.tipping))
+        if not self.loads and not self.grips:
+            return found, None
+        loads = ground_loads(robot, robot.supports, self.compliance, height, q, v, vdot)
+        for name, least in self.loads.items():
+            found.append((f"load of {name}", loads[names.index(name)] - least))
+        return found, loads
 
 
 def ground_limits(servo: LawCore) -> GroundLimits | None:
@@ -264,7 +297,7 @@ def ground_limits(servo: LawCore) -> GroundLimits | None:
                 came="wheels that move against it",
                 cure="Limit their loads, `least_load`.",
             )
-    return GroundLimits(loads, grips, limits.tipping or 0.0, edges, compliance)
+    return GroundLimits(names, loads, grips, limits.tipping or 0.0, edges, compliance)
 
 
 def _barriers(
@@ -274,13 +307,14 @@ def _barriers(
     beyond: ca.SX,
     weak: float,
     state: tuple[Vector, Vector],
+    alpha: float,
 ) -> list[LimitRow]:
-    """Rows that keep functions of the configuration `at` above zero.
+    """Rows that keep functions of the configuration `at` above zero, at a rate of approach.
 
     Where the slope of one is below `weak`, no acceleration changes it much, and any that keeps it
     would be large: less is asked there, and nothing where the slope is zero.
     """
-    model, system, alpha = servo.model, servo.model.system, approach(servo)
+    model, system = servo.model, servo.model.system
     w = ca.SX.sym("v", system.nv)
     moving = system.rate(at, w)
     change = ca.jtimes(beyond, at, moving)

@@ -18,7 +18,7 @@ from concur.control._constraint_rows import LimitRow, limit_rows
 from concur.control._core import approach
 from concur.errors import ConcurError
 from concur.outputs import Output, ReferenceSample
-from concur.robot import Capsule, Mechanism, Obstacle, wheel_rows
+from concur.robot import Capsule, Mechanism, Obstacle, robot_size, wheel_rows
 from tests.benchmarks._limited_scenarios import scenarios
 from tests.benchmarks._limited_twin import Twin
 from tests.oracles import Pinocchio, assert_close, difference_quotient
@@ -65,10 +65,10 @@ GROUNDS: dict[str, Callable[..., Servo]] = {
 }
 
 
-def function(servo: Servo) -> tuple[list[LimitRow], ca.Function]:
-    """Rows of a servo, with controls that make no force, and (slopes, drifts, lower ends)."""
+def function(servo: Servo, of_force: bool) -> tuple[list[LimitRow], ca.Function]:
+    """Rows of forces or others, with controls that make no force: slopes, drifts, lower ends."""
     q, v = ca.SX.sym("q", servo.nq), ca.SX.sym("v", servo.nv)
-    rows = limit_rows(servo, q, v)
+    rows = [row for row in limit_rows(servo, q, v) if row.of_force == of_force]
     others = [ca.SX(1, servo.nu - servo.ns) if r.unfelt is None else r.unfelt for r in rows]
     wide = ca.vertcat(*[ca.horzcat(r.row, other) for r, other in zip(rows, others, strict=True)])
     ends = [ca.vertcat(*[r.drift for r in rows]), ca.vertcat(*[r.bounds[0] for r in rows])]
@@ -106,7 +106,11 @@ def test_ground_rows_are_loads_and_forces_of_the_equations_of_motion(name: str) 
     """Loads by the rate of the momentum, forces along wheels by least squares."""
     grip, least = 0.4, 3.0
     servo, rng = GROUNDS[name](least_load=least, grip=grip), np.random.default_rng(0)
-    robot, plant, (rows, at) = servo.model.robot, Pinocchio(servo.model.robot), function(servo)
+    robot, plant, (rows, at) = (
+        servo.model.robot,
+        Pinocchio(servo.model.robot),
+        function(servo, True),
+    )
     names, contacts = [row.names[0] for row in rows], contact_names(robot)
     symbol = ca.SX.sym("q", servo.nq)
     wheels = [wheel_rows(robot, symbol, wheel) for wheel in robot.wheels]
@@ -199,9 +203,15 @@ def test_barriers_are_second_differences_of_what_they_keep(name: str) -> None:
     own = own, Capsule.of(robot, bodies[1])
     ball = Obstacle("ball", (2.0, 0.3, 0.2), (2.0, 0.5, 0.2), 0.1, distance=0.05)
     more = {"capsule": own, "obstacle": (ball,), "self_collision": [bodies], "margin": least}
-    servo = flyer(**more) if name == "flyer" else rover(**more)
-    rows, at = function(servo)
+    load = {} if name == "flyer" else {"least_load": {"caster": 3.0}}
+    servo = flyer(**more) if name == "flyer" else rover(**more, **load)
+    alpha = np.full(4 + len(load), approach(servo))
+    if load:
+        alpha[0] = np.sqrt(9.81 / robot_size(servo.model.robot))
+        assert alpha[0] < approach(servo)
+    rows, at = function(servo, False)
     assert [row.names[0] for row in rows] == [
+        *["load of caster"] * len(load),
         "least margin",
         *(f"distance of {body} from ball" for body in bodies),
         f"distance of {bodies[0]} from {bodies[1]}",
@@ -227,14 +237,22 @@ def test_barriers_are_second_differences_of_what_they_keep(name: str) -> None:
             bound = np.linalg.norm(inverse) ** -0.5
             assert bound <= least_singular_value(servo, q) * (1 + 1e-9)
             distances = np.array(seen(q))[:, 0] - [0.05, 0.05, 0.0]
-            return np.array([bound - least, *distances])
+            own = []
+            if load:
+                still = np.zeros(servo.nv)
+                wrench = ground_wrench(servo.model.robot, q, still, still)
+                pose = np.asarray(servo.model.robot.pose(q, "chassis"))
+                turn, origin = pose[:3, :3], pose[:3, 3]
+                moment = turn.T @ (wrench[3:] - np.cross(origin, wrench[:3]))
+                own = [-moment[1] / 0.75 - 3.0]  # the axle is at the origin of the base
+            return np.array([*own, bound - least, *distances])
 
         h = 1e-4
         before, now, after = kept(-h), kept(0.0), kept(h)
         wide, drift, low = (np.array(part) for part in at(start, v))
         second = (after - 2 * now + before) / h**2
         assert_close((wide @ sdot + drift[:, 0]), second, 1e-5)
-        alpha, first = approach(servo), (after - before) / (2 * h)
+        first = (after - before) / (2 * h)
         assert_close(low[:, 0], -(alpha**2) * now - 2 * alpha * first, 1e-6)
 
 
@@ -283,11 +301,8 @@ def test_wheels_do_not_slip_lift_or_tip() -> None:
         sample = ReferenceSample(goal, np.zeros(5), np.zeros(5))
         wanted = seen(free, q, s, sample)
         for kind, (limit, law) in laws.items():
-            found = seen(law, q, s, sample)[kind]
-            assert found >= limit - 1e-8 * abs(limit), kind
+            assert seen(law, q, s, sample)[kind] >= limit - 1e-8 * abs(limit), kind
             met[kind] += wanted[kind] < limit
-            if wanted[kind] > limit and kind != "grip":
-                assert found == wanted[kind]
     assert min(met.values()) >= 5
 
 
