@@ -65,6 +65,7 @@ class LimitRow:
     high: list[Array] = field(default_factory=list)
     unfelt: Array | None = None
     """Row of controls that make no force on the shape; None without such controls."""
+    of_joint: bool = False
     of_force: bool = False
     """Whether it is a limit of forces, for which the motion slows down as for torques."""
 
@@ -113,7 +114,7 @@ def _joints(servo: LawCore, system: Mechanism, q: Vector, v: Vector) -> list[Lim
         if np.isfinite([low, high]).any():
             unit = _unit_row(slopes, c)
             key = ("coordinate", c) if unit is None else ("freedom", unit)
-            rows[key] = row = LimitRow(slopes[c, :] @ horizontal, carried[c])
+            rows[key] = row = LimitRow(slopes[c, :] @ horizontal, carried[c], of_joint=True)
             bounds = [rate**2 * (end - q[c]) - 2 * rate * moved[c] for end in (low, high)]
             name = body.joint_label
             if body.joint.nq > 1:
@@ -124,7 +125,7 @@ def _joints(servo: LawCore, system: Mechanism, q: Vector, v: Vector) -> list[Lim
     for i, name in enumerate(system.freedom_names):
         if not (np.isfinite(speeds[i]) or name in largest):
             continue
-        row = rows.setdefault(("freedom", i), LimitRow(horizontal[i, :], drift[i]))
+        row = rows.setdefault(("freedom", i), LimitRow(horizontal[i, :], drift[i], of_joint=True))
         if np.isfinite(speeds[i]):
             ends = (-float(speeds[i]), float(speeds[i]))
             row.add(f"speed of {name}", *(2 * rate * (end - v[i]) for end in ends))
@@ -134,7 +135,7 @@ def _joints(servo: LawCore, system: Mechanism, q: Vector, v: Vector) -> list[Lim
         if motor.speed == np.inf or len(motor.ratios) == 1:
             continue  # that of one joint is a limit of the joint
         ratios = ca.DM([[motor.ratios.get(name, 0.0) for name in system.freedom_names]])
-        row = LimitRow(ratios @ horizontal, ratios @ drift)
+        row = LimitRow(ratios @ horizontal, ratios @ drift, of_joint=True)
         ends = (-motor.speed, motor.speed)
         row.add(f"speed of {motor.name}", *(2 * rate * (end - ratios @ v) for end in ends))
         rows["motor", motor.name] = row
@@ -264,7 +265,7 @@ class GroundLimits(NamedTuple):
 def ground_limits(servo: LawCore) -> GroundLimits | None:
     """Check and read what the constraints of a servo ask of wheels and supports, if anything."""
     limits, robot, where = servo.constraints, servo.model.system, f"servo of `{servo.name}`"
-    if all(getattr(limits, name) is None for name in ("least_load", "grip", "tipping")):
+    if limits is None or all(x is None for x in (limits.least_load, limits.grip, limits.tipping)):
         return None
     robot = as_tree(robot, where, "Omit limits of loads, grip and tipping.")
     wheels, supports = wheel_names(robot), robot.supports

@@ -22,7 +22,7 @@ import scipy
 from numpy.typing import ArrayLike
 
 from concur.codegen import as_floats
-from concur.control._constraint_rows import limit_rows
+from concur.control._constraint_rows import GroundLimits, ground_limits, limit_rows
 from concur.control._core import LawCore
 from concur.control._feasibility import feasibility
 from concur.control._law import controls
@@ -150,23 +150,46 @@ def torque_reserve(
     resting = _states(self, q, np.zeros_like(s), places)
     few = np.unique(np.linspace(0, len(q) - 1, INSTANTS).astype(int))
     chosen = [places[k] for k in few]
-    moving = [_states(self, q[few], s[few], chosen), *_at_ends(self, robot, q[few], chosen)]
+    moving, ends = [_states(self, q[few], s[few], chosen)], _at_ends(self, robot, q[few], chosen)
     if ranges is not None:
         box = _box(self, robot, first, ranges, speeds)
         moving.append(_states(self, *box, ["a sample of the box"] * SAMPLES))
         moving.append(_states(self, box[0], np.zeros_like(box[1]), moving[-1].places))
         resting = _joined([resting, moving[-1]])
     program = _Program(self)
+    ground = ground_limits(self)
     weight, needed = _largest(self, program(resting), resting, rest=True)
     purpose = "to hold the weight" if np.any(robot.gravity) else "at rest"
     rows = [_row("torque at rest, largest share of its limit", weight, purpose, needed)]
+    if ground is not None:
+        rows += _loads_at_rest(robot, ground, resting)
     joints = 0.0
     if program.limited:
-        every = _joined(moving)
-        joints, needed = _largest(self, program(every), every, rest=False)
+        every = _joined([*moving, *ends])
+        own = program(_joined(moving)) + (program(_joined(ends), True) if ends else [])
+        joints, needed = _largest(self, own, every, rest=False)
         label = "torque for limits of joints, largest share of its limit"
         rows.append(_row(label, joints, "to keep the limits of joints", needed))
     return TorqueReserve(weight, joints, tuple(rows))
+
+
+def _loads_at_rest(robot: Mechanism, ground: GroundLimits, states: _States) -> list[Row]:
+    """Rows of the smallest loads and moments of the ground with the robot at rest."""
+    at, still = ca.SX.sym("q", robot.nq), ca.SX.zeros(robot.nv)
+    found, _ = ground.beyond(robot, at, still, still)
+    parts = ca.Function("rest", [at], [ca.vertcat(ca.SX(0, 1), *(part for _, part in found))])
+    values = np.array([np.array(parts(q))[:, 0] for q in states.q])
+    rows = list[Row]()
+    for (name, _), column in zip(found, values.T, strict=True):
+        unit = "N" if name.startswith("load") else "N m"
+        least = ground.loads[name.removeprefix("load of ")] if unit == "N" else ground.tipping
+        k = int(np.argmin(column))
+        own = float(column[k] + least)
+        asked = f"{least:.3g} {unit} are the limit"
+        place = f"{name} is {own:.3g} {unit} at rest at {states.places[k]}, {asked}"
+        label = f"{name} at rest, smallest"
+        rows.append(Row.judged(label, own, least, unit, at_least=True, place=place))
+    return rows
 
 
 def _row(label: str, share: float, purpose: str, needed: tuple[str, str]) -> Row:
@@ -246,7 +269,7 @@ class _Program:
         if more:
             parts.append(unfelt(model.effect(q), law.torque_weights))
         rows = limit_rows(law, q, v)
-        self.limited = len(rows)
+        self.limited, self._of_joints = len(rows), np.array([row.of_joint for row in rows])
         lengths = [ca.fmax(ca.norm_2(row.row), TINY) for row in rows]
         ends = [(part - row.drift for part in row.bounds) for row in rows]
         wide = [ca.horzcat(r.row, ca.SX(1, more) if r.unfelt is None else r.unfelt) for r in rows]
@@ -260,14 +283,16 @@ class _Program:
         results = [ca.horzcat(*parts), torques[:, law.ns :], *torque_bounds(law, q, v), *barriers]
         self._at = ca.Function("reserve", [q, v], [*map(ca.densify, results)], {"cse": True})
 
-    def __call__(self, states: _States) -> list[list[np.ndarray]]:
+    def __call__(self, states: _States, of_joints: bool = False) -> list[list[np.ndarray]]:
         """Of each state: map and offset of the controls, lower and upper limits, rows, their ends.
 
-        Vectors are flat.
+        Vectors are flat. On request rows are those of joints alone, for states that others exclude.
         """
         found = []
         for q, v in zip(states.q, states.v, strict=True):
             parts = [np.array(part) for part in self._at(q, v)]
+            if of_joints:
+                parts[4:] = [part[self._of_joints] for part in parts[4:]]
             found.append([part if k in (0, 4) else part.ravel() for k, part in enumerate(parts)])
         return found
 

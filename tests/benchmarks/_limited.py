@@ -43,9 +43,9 @@ def passage(scenario: Scenario, law: str, call: Law) -> Passage:
             ended = f"{type(error).__name__}: {' '.join(str(error).split())}"
             break
         seconds.append(time.perf_counter() - begin)
-        grip = twin.grip(q, v, u) if scenario.ground else np.nan
+        ground = [one(q, v, u) if scenario.ground else np.nan for one in (twin.grip, twin.load)]
         clearance = twin.clearance(q) if scenario.ball else np.nan
-        rows.append((q, v, u, twin.errors(q, sample), clearance, grip))
+        rows.append((q, v, u, twin.errors(q, sample), clearance, *ground))
         q, v = twin.step(q, v, u)
         if not np.abs(v).max() < RUNAWAY:
             ended = f"speeds above {RUNAWAY:g}"

@@ -10,7 +10,9 @@ from tests.benchmarks._limited_scenarios import Scenario
 
 
 def limits(scenario: Scenario) -> cc.Constraints:
-    """Those of the joints; capsules of bodies that keep away from the ball, if there is one."""
+    """Those of joints and ground; capsules that keep away from the ball, if there is one."""
+    if (ground := scenario.ground) is not None:
+        return cc.Constraints(grip=ground.grip, least_load=ground.load)
     if (ball := scenario.ball) is None:
         return cc.Constraints()
     capsules = tuple(Capsule.of(scenario.robot, body) for body in ball.bodies)

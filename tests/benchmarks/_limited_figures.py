@@ -94,6 +94,10 @@ def _in_the_way(result: Passage, thin: slice) -> Panel:
         keep = (0.0, np.inf)
         curve = Curve(1e3 * result.clearance[thin], "distance less the one to keep", limits=keep)
         return Panel("Distance from the ball", "distance [mm]", [curve])
+    if scenario.ground is not None and scenario.ground.load:
+        keep = (scenario.ground.load, np.inf)
+        curve = Curve(result.load[thin], "wheels and caster", limits=keep)
+        return Panel("Least load", "load [N]", [curve])
     if scenario.ground is not None:
         curve = Curve(
             np.minimum(result.grip[thin], 5 * scenario.ground.grip),

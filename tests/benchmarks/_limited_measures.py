@@ -16,7 +16,8 @@ REACHED = 1e-3
 """Error from which on a reference is followed again, m and rad."""
 
 NEAR = {"torque": 1e-6, "speed": 1e-2, "position": 2e-3, "distance": 2e-3, "grip": 2e-2}
-"""How near to a limit it counts as active: share of a torque, speed and grip; rad and m."""
+NEAR["load"] = NEAR["grip"]
+"""How near to a limit it counts as active: share of a torque, speed, grip and load; rad and m."""
 
 ROUNDING = 1e-9
 """Share of a limit beyond it that is rounding."""
@@ -47,7 +48,7 @@ class Limit:
     @property
     def active(self) -> np.ndarray:
         """Where it is reached."""
-        shares = self.kind in ("torque", "speed", "grip")
+        shares = self.kind in ("torque", "speed", "grip", "load")
         return self.room <= NEAR[self.kind] * (self.size if shares else 1.0)
 
     @property
@@ -73,9 +74,9 @@ class Passage:
         Configurations, velocities and torques.
     errors : numpy.ndarray
         Errors as of `Twin.errors`, shape (k, errors).
-    clearance, grip : numpy.ndarray
-        Distance from the ball less the one to keep, m; least friction that suffices; NaN
-        without ball or ground.
+    clearance, grip, load : numpy.ndarray
+        Distance from the ball less the one to keep, m; least friction that suffices; least load of
+        wheels and caster, N; NaN without ball or ground.
     seconds : float
         Median time of a call, s.
     ended : str
@@ -95,6 +96,7 @@ class Passage:
     errors: np.ndarray
     clearance: np.ndarray
     grip: np.ndarray
+    load: np.ndarray
     seconds: float
     ended: str = ""
     relaxed: int = 0
@@ -137,8 +139,9 @@ class Passage:
         if self.scenario.ball is not None:
             found.append(Limit("distance", "distance from the ball", self.clearance, 1.0, "m"))
         if self.scenario.ground is not None:
-            most = self.scenario.ground.grip
+            most, least = self.scenario.ground.grip, self.scenario.ground.load
             found.append(Limit("grip", "grip of the wheels", most - self.grip, most, ""))
+            found.append(Limit("load", "least load", self.load - least, least, "N"))
         return [limit for limit in found if np.isfinite(limit.room).any()]
 
     @property

@@ -81,7 +81,7 @@ class WholeBody:
         weights = [[WEIGHTS.get(o.name, 1.0)] * o.dim for o in scenario.outputs]
         self.roots = np.sqrt(np.concatenate(weights))
         self.barriers = 0 if scenario.ball is None else len(scenario.ball.bodies)
-        self.barriers += 0 if scenario.ground is None else 2 * SIDES
+        self.barriers += 0 if scenario.ground is None else 2 * SIDES + 3
         self.programmes: dict[bool, Callable[..., np.ndarray | None]] = {}
         self.relaxed = 0
 
@@ -153,6 +153,8 @@ class WholeBody:
                 ]
             )
             parts.append((rows @ matrix, np.full(len(rows), -np.inf), -rows @ offset))
+            rows, least = self.twin.loads, self.scenario.ground.load
+            parts.append((rows @ matrix, least - rows @ offset, np.full(3, np.inf)))
         return parts
 
     def _solve(self, soft: bool, *numbers: np.ndarray) -> np.ndarray | None:

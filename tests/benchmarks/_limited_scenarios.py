@@ -8,7 +8,7 @@ rest against the limit, and afterwards.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -56,20 +56,18 @@ class Ball:
 
 @dataclass(frozen=True)
 class Ground:
-    """Supports of a rover on two wheels, and the friction of the wheels.
+    """Friction of the wheels of a rover on two wheels and a caster, and loads.
 
     Parameters
     ----------
     grip : float
         Friction coefficient of the wheels.
-    supports : mapping of str to tuple of float
-        Frictionless supports: points of contact in the frame of the base, m.
+    load : float
+        Least load of wheels and caster, N.
     """
 
     grip: float
-    supports: Mapping[str, tuple[float, float, float]] = field(
-        default_factory=lambda: {"caster": (0.75, 0.0, -0.1)}
-    )
+    load: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,7 @@ class Scenario:
     ball : Ball, optional
         An obstacle.
     ground : Ground, optional
-        Friction that wheels have.
+        Friction that wheels have, and least loads.
     threshold : float, optional
         Margin below which the servo without constraints is damped.
     """
@@ -242,6 +240,14 @@ def seven_joints() -> cc.Mechanism:
 def _rover(name: str, shown: str, moves: Sequence[Move], torque: Any, **more: Any) -> Scenario:
     positions, speed = more.pop("positions", None), more.pop("speed", None)
     robot = with_limits(cc.robots.rover_arm(), torque, positions, speed)
+    if carried := more.pop("carried", 0.0):
+        changed = [
+            replace(b, inertia=replace(b.inertia, mass=carried)) if b.name == "forearm" else b
+            for b in robot.bodies
+        ]
+        robot = replace(robot, bodies=changed)
+    if "ground" in more:
+        robot = replace(robot, supports={"caster": (0.75, 0.0, -0.1)})
     gains = {"stiffness": (4.0, 9.0), "damping": (4.0, 6.0)}
     given = {"outputs": (BASE, HAND), "q0": START, **gains} | more
     return Scenario(f"rover-{name}", f"Rover: {shown}", robot, moves=tuple(moves), **given)
@@ -327,6 +333,14 @@ def scenarios() -> dict[str, Scenario]:
             [Move((1.0, 0.0, 1.0, 0.0, 0.0), 1.0, 6.0)],
             20.0,
             ground=Ground(0.25),
+        ),
+        _rover(
+            "tip",
+            "about to tip over: 5 kg in the hand, to a place beside the wheels, and back",
+            [Move((0.0, 0.0, -0.1, 0.25, -0.05), 1.0, 4.0), Move(STILL, 2.0, 4.0)],
+            60.0,
+            ground=Ground(0.6, 10.0),
+            carried=5.0,
         ),
         _floater("fast", "reach in 0.6 s with 6 N m", [Move((0.15, 0.1, -0.1), 0.6, 5.4)], 6.0),
         _floater(

@@ -93,10 +93,10 @@ class Twin:
 
     def _place_supports(self) -> None:
         """Make the maps from a wrench on the base to loads and to forces of the wheels."""
-        robot, ground = self.robot, self.scenario.ground
+        robot = self.robot
         radius = robot.wheels[0].radius
         half = robot.bodies[robot.index(robot.wheels[0].body)].placement.translation[1]
-        places = np.array([(0.0, half), (0.0, -half), *(p[:2] for p in ground.supports.values())])
+        places = np.array([(0.0, half), (0.0, -half), *(p[:2] for p in robot.supports.values())])
         lower = np.eye(6)  # moments about the point of the ground below the base
         lower[3, 1], lower[4, 0] = -radius, radius
         arms = np.vstack([np.ones(3), places[:, 1], -places[:, 0]])
@@ -254,6 +254,11 @@ class Twin:
         matrix = pin.crba(self.free, self.free_data, own)
         bias = pin.nonLinearEffects(self.free, self.free_data, own, speed)
         return matrix[:6] @ self.spread, bias[:6]
+
+    def load(self, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> float:
+        """Least load of wheels and caster, N."""
+        matrix, offset = self.contact(q, v)
+        return float((self.loads @ (matrix @ self.acceleration(q, v, u) + offset)).min())
 
     def grip(self, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> float:
         """Least friction coefficient with which the wheels do not slip, the best sharing given."""

@@ -38,7 +38,7 @@ def states(name, count=5):
         *(
             pytest.param(name, marks=pytest.mark.extended)
             for name in scenarios()
-            if name not in ("rover-fast", "rover-heavy", "arm-heavy", "rover-slip")
+            if name not in ("rover-fast", "rover-heavy", "arm-heavy")
         ),
     ],
 )

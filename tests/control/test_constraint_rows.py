@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import casadi as ca
@@ -19,8 +20,12 @@ from concur.control._core import approach
 from concur.errors import ConcurError
 from concur.outputs import Output, ReferenceSample
 from concur.robot import Capsule, Mechanism, Obstacle, robot_size, wheel_rows
-from tests.benchmarks._limited_scenarios import scenarios
+from tests.benchmarks._limited import passage
+from tests.benchmarks._limited_constrained import Constrained
+from tests.benchmarks._limited_scenarios import PERIOD, scenarios
 from tests.benchmarks._limited_twin import Twin
+from tests.export._export import COMPILERS, NAME, compile_replay
+from tests.export._export import run as call
 from tests.oracles import Pinocchio, assert_close, difference_quotient
 
 ALONE = {"joints": False, "speeds": False}
@@ -325,3 +330,38 @@ def test_ground_refusals() -> None:
     assert "tipping over rear to right_wheel" in names  # four contacts, without compliance
     named = rover(least_load={"caster": 1.0}, grip={"left_wheel": 0.3}).limit_names
     assert named[5:7] == ("load of caster", "grip of left_wheel")
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize(
+    ("name", "least", "back"), [("rover-far", 0.1, 0.01), ("arm-far", 0.2, 1e-4)]
+)
+def test_out_of_reach_the_arm_stops_at_its_margin(name: str, least: float, back: float) -> None:
+    """Singular values by NumPy, on a plant in Pinocchio; torques do not chatter at rest."""
+    scenario = scenarios()[name]
+    law = Constrained(scenario)
+    law.servo = scenario.servo(constraints=cc.Constraints(margin=least))
+    law.tick = law.servo.compile()
+    found = passage(scenario, "constrained", law)
+    assert not found.ended
+    margins = [least_singular_value(law.servo, q) for q in found.q[::20]]
+    assert least * (1 - 1e-3) < min(margins) < 2 * least
+    assert law.said["least margin"].mean() > 0.1
+    first, last = (round(t / PERIOD) for t in scenario.limited_rest)
+    change = np.diff(found.u[first:last], axis=0)
+    assert (change[1:] * change[:-1] < 0.0).mean() < 0.05
+    assert np.abs(change).max() < 1e-4 * scenario.torques.max()
+    assert found.errors[-1].max() < back
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("name", [*GROUNDS, "flyer"])
+def test_exported_c_keeps_the_same_limits(name: str, tmp_path: Path) -> None:
+    rules: dict[str, Any] = {"margin": 0.1}
+    if name != "flyer":
+        rules |= {"least_load": 20.0, "grip": 0.3}
+    servo = flyer(**rules) if name == "flyer" else GROUNDS[name](**rules)
+    servo.export(tmp_path / "law", name=NAME)
+    compile_replay(tmp_path / "law", COMPILERS[0])
+    done = call("./replay", cwd=tmp_path / "law")
+    assert done.returncode == 0, done.stdout

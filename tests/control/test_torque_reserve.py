@@ -165,3 +165,27 @@ def test_check_of_a_task_says_what_cannot_be_held():
     assert row.value == pytest.approx(120.3, abs=0.1)
     passed = check(task.with_law({"kind": "servo", "torque_limits": 8.0, "constraints": {}}))
     assert passed.status == "passed"
+
+
+@pytest.mark.parametrize("share", [0.999, 1.001])
+def test_loads_of_wheels_at_rest(share):
+    """The load of the caster from the weight of the bodies, by Pinocchio's poses."""
+    robot = replace(rover().model.robot, supports={"caster": (0.75, 0.0, -0.1)})
+    free = rover(robot, 50.0)
+    goal = away(free, 0.2, 0, 0.1, -0.1, 0.1, duration=2.0)
+    path, plant, loads = free.feasibility(goal, 2.0, Q0), Pinocchio(robot), []
+    for q in path.configurations:
+        moment = 0.0
+        for body in robot.bodies:
+            away_from_axle = np.linalg.inv(plant.pose(q, "chassis")) @ plant.pose(q, body.name)
+            place = away_from_axle @ np.append(body.inertia.com, 1.0)
+            moment += 9.81 * body.inertia.mass * place[0]
+        loads.append(moment / 0.75)
+    least = min(loads) / share
+    rules = cc.Constraints(least_load={"caster": least})
+    found = rover(robot, 50.0, constraints=rules).torque_reserve(goal, 2.0, Q0)
+    row = next(row for row in found.rows if row.quantity == "load of caster at rest, smallest")
+    assert row.value == pytest.approx(min(loads), rel=1e-9)
+    assert row.limit == least
+    assert row.holds == (share > 1.0) == found.holds
+    assert f"t = {path.times[int(np.argmin(loads))]:.3g} s" in row.place
