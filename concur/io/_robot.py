@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib import resources
 from os import PathLike
@@ -152,7 +151,8 @@ def _load(
     mounts = given.pop("mount", ())
     folder = Path(path).resolve().parent
     given["bodies"] = [_with_meshes(body, folder) for body in given["bodies"]]
-    for body, field, motor in repeated_limits(given["bodies"], given.get("motors", ())):
+    motors = given.get("motors", ())
+    for body, field, motor in repeated_limits(given["bodies"], motors) if motors else ():
         raise fault(
             path,
             f'[[bodies]] "{body.name}"',
@@ -162,24 +162,18 @@ def _load(
             cure=f"Remove `{field}`: the limits of a motor hold at its joint.",
         )
     later = take_mounted(given) if mounts else {}
-    with _blamed(path, given):
+    try:
         robot = Mechanism(**given)
+    except ConcurError as error:
+        with located(path, *blame(error, given)):
+            raise
     if not mounts:
         return robot
     robot = mounted(robot, mounts, path, _load, (*trail, Path(path).resolve()))
-    with _blamed(path, later):
-        return (
-            with_motors(robot, later, given.get("actuated", ())) if any(later.values()) else robot
-        )
-
-
-@contextmanager
-def _blamed(path: str | PathLike[str], given: Mapping[str, Any]) -> Iterator[None]:
-    """Put the table of these parts before the place of errors of the whole robot."""
     try:
-        yield
+        return with_motors(robot, later, given.get("actuated", ()))
     except ConcurError as error:
-        with located(path, *blame(error, given)):
+        with located(path, *blame(error, later)):
             raise
 
 
