@@ -14,6 +14,7 @@ from concur.codegen._arguments import (
     oversized_error,
     part,
     shape_error,
+    symbols_of,
     unit_span,
     zero_unless_finite,
 )
@@ -90,6 +91,7 @@ __all__ = [
     "recalled",
     "series_function",
     "shape_error",
+    "symbols_of",
     "uniform",
     "unit_span",
     "zero_unless_finite",

@@ -278,6 +278,22 @@ def constant(values: object) -> Any:
     return _kept(numbers.shape, numbers.tobytes())[:, :]
 
 
+def symbols_of(function: ca.Function) -> list[Any]:
+    """Make symbols for the inputs of a function: over SX where it is, else over MX.
+
+    Parameters
+    ----------
+    function : casadi.Function
+        The function.
+
+    Returns
+    -------
+    list of casadi.SX or casadi.MX
+        One for each input, of its sparsity.
+    """
+    return list(function.sx_in() if function.is_a("SXFunction") else function.mx_in())
+
+
 def part(vector: Any, which: slice | Sequence[int]) -> Any:
     """Take entries of a vector, as a vector.
 

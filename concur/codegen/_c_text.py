@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 
+from concur.codegen._arguments import symbols_of
 from concur.codegen._qp import with_own_solver
 from concur.codegen._sources import START
 from concur.errors import ConcurError
@@ -149,8 +150,7 @@ def _support(text: str, runtime: Mapping[str, str]) -> str:
 
 
 def _renamed(function: ca.Function) -> ca.Function:
-    kind = ca.SX if function.is_a("SXFunction") else ca.MX
-    symbols = [kind.sym(own, function.sparsity_in(i)) for i, own in enumerate(function.name_in())]
+    symbols = symbols_of(function)
     # Tables are constants of the function itself, not of one that it calls: see `_numbers`.
     return ca.Function("law", symbols, function.call(symbols, True, False))
 

@@ -20,6 +20,7 @@ from concur.codegen._arguments import (
     nonfinite_error,
     normalised,
     shape_error,
+    symbols_of,
 )
 from concur.codegen._direct import direct
 from concur.codegen._evaluator import UNSOUND, Evaluator
@@ -264,10 +265,9 @@ class Graph:
         """The evaluator, which normalises quaternions and validates all arguments."""
         if self.evaluator is None:
             graph = self._function
-            kind, names = ca.SX if graph.is_a("SXFunction") else ca.MX, graph.name_in()
+            names, inputs = graph.name_in(), symbols_of(graph)
             sizes = tuple(graph.size_in(name) for name in names)
             starts = tuple(tuple(self._attitudes.get(name, ())) for name in names)
-            inputs = [kind.sym(name, *size) for name, size in zip(names, sizes, strict=True)]
             *taken, unsound = _validated(sizes, starts, self._bound).call(inputs)
             results = [*map(ca.densify, graph.call(taken)), unsound]
             names_out = [*graph.name_out(), UNSOUND]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 
+from concur.codegen._arguments import symbols_of
 from concur.codegen._qp import with_own_solver
 
 WHOLE = 8_000
@@ -91,11 +92,8 @@ def sources(functions: Sequence[ca.Function]) -> Sources:
 
 
 def _renamed(function: ca.Function, name: str) -> ca.Function:
-    kind = ca.SX if function.is_a("SXFunction") else ca.MX
-    symbols = [kind.sym(own, function.sparsity_in(i)) for i, own in enumerate(function.name_in())]
-    return ca.Function(
-        name, symbols, function.call(symbols), function.name_in(), function.name_out()
-    )
+    given, found, symbols = function.name_in(), function.name_out(), symbols_of(function)
+    return ca.Function(name, symbols, function.call(symbols), given, found)
 
 
 def _lines(body: str) -> list[str] | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import zero_unless_finite
+from concur.codegen import symbols_of, zero_unless_finite
 from concur.control import SPEED_LIMIT, CFolder, TickStatus, TrackingLaw
 from concur.errors import ConcurError, UnknownNameError
 from concur.export._c import export_c
@@ -76,19 +77,20 @@ def export_law(
             cure='Write for example servo.export("out", target="c").',
             name=target,
         )
+    given = {"fmi": fmi, "precision": precision, "speed_limit": speed_limit}
     # FMUs compute in double precision and accept all speeds.
-    unused = [("fmi", fmi, "3.0")]
-    if target == "fmu":
-        unused = [("precision", precision, "double"), ("speed_limit", speed_limit, SPEED_LIMIT)]  # type: ignore[list-item]
+    unused: dict[str, Any] = {"precision": "double", "speed_limit": SPEED_LIMIT}
+    if target == "c":
+        unused = {"fmi": "3.0"}
     folder = folder_named(directory, where)
     demand = None if reference is None else reference_for(reference, law.outputs, where)
-    for option, given, only in unused:
-        if not np.array_equal(given, only):
+    for option, only in unused.items():
+        if not np.array_equal(given[option], only):
             other = "fmu" if target == "c" else "c"
             raise ConcurError(
                 f"{where}, `{option}`",
                 expected=f'{only!r} for the target "{target}"',
-                came=repr(given),
+                came=repr(given[option]),
                 cure=f'Leave it out, or export to the target "{other}".',
             )
     if target == "fmu":
@@ -128,9 +130,7 @@ def law_fmu(
 
 def _finite(tick: ca.Function) -> ca.Function:
     """The tick, with zeros in place of non-finite values, which make other tools stop."""
-    kind = ca.SX if tick.is_a("SXFunction") else ca.MX
-    names_in, names_out = tick.name_in(), tick.name_out()
-    inputs = [kind.sym(name, tick.size1_in(name)) for name in names_in]
+    names_in, names_out, inputs = tick.name_in(), tick.name_out(), symbols_of(tick)
     results = dict(zip(names_out, tick.call(inputs), strict=True))
     for name in [name for name in names_out if name in ("pivot", "missed", "scale")]:
         x = ca.SX.sym("x", tick.size1_out(name))
