@@ -113,10 +113,11 @@ class Tree(BodyTree):
             gravity=vector(self.gravity, 3, f"{where}, `gravity`"),
             supports=self._checked_supports(where),
         )
-        self._keep(linkages=linkages(where, self.bodies, wheels, self.steering))
+        steered = linkages(where, self.bodies, wheels, steering) if steering else ()
+        self._keep(linkages=steered)
         self._check_couplings(where)
         floats = bool(wheels) or isinstance(self.base.joint, Free)
-        geared = check_motors(where, self, self.motors, floats)
+        geared = check_motors(where, self, self.motors, floats) if self.motors else {}
         if any(motor.rotor for motor in self.motors):
             check_rotors(where, self, self.motors)
         passive = {*geared, *self.following, *(self.bodies[i].name for i in self.platforms)}
