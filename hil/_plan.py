@@ -22,7 +22,7 @@ class Plan:
 
     period: float
     pose: NDArray[np.float64]  # of all outputs in their order, flat, shape (n, pose_size)
-    twist: NDArray[np.float64]  # shape (n, size)
+    twist: NDArray[np.float64]  # shape (n, twist_size)
     acceleration: NDArray[np.float64]
 
     def __len__(self) -> int:
@@ -52,8 +52,8 @@ def sample_plan(
         )
     count = int(np.floor(length / period + 1e-9)) + 1
     pose = np.empty((count, servo.pose_size))
-    twist = np.empty((count, servo.size))
-    acceleration = np.empty((count, servo.size))
+    twist = np.empty((count, servo.twist_size))
+    acceleration = np.empty((count, servo.twist_size))
     # In blocks of one size: the numbers at an instant do not depend on the length of the plan.
     given = task.reference if servo.outputs else None
     reference = reference_for(given, servo.outputs, f"rig of `{task.name}`")

@@ -571,8 +571,9 @@ def _motors(record: Record, found: Transmission) -> tuple[Vectors, Vectors]:
 def _check_layout(record: Record, rig: Rig, servo: TrackingLaw) -> None:
     names = tuple(axis.name for axis in rig.axes)
     layout = record.layout
-    own = (layout.axes, layout.nq, layout.ns, layout.pose_size, layout.size)
-    expected = (names, servo.nq, servo.nw, servo.pose_size, servo.size)
+    own = (layout.axes, layout.nq, layout.ns, layout.pose_size, layout.size, layout.further)
+    further = servo.twist_size - servo.size
+    expected = (names, servo.nq, servo.nw, servo.pose_size, servo.size, further)
     if own != expected:
         raise RecordError(
             f"record {record.folder}",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf, pi
 from typing import Any
 
 import numpy as np
 
 from concur.errors import OutputError
+from concur.outputs import Output
 
 
 def check(holds: bool, where: str, expected: str, came: Any, cure: str) -> None:
@@ -34,6 +36,13 @@ def check_distance(where: str, distance: float) -> None:
     """Reject a bound of position errors that is not above 0 m and finite."""
     expected, cure = "above 0 m and finite", "Omit it to leave positions unbounded."
     check(0.0 < distance < inf, f"{where}, `distance`", expected, distance, cure)
+
+
+def check_groups(where: str, outputs: Sequence[Output]) -> None:
+    """Reject directions, whose errors alone do not carry a twist of the reference."""
+    some = [output.name for output in outputs if output.group == "S2"]
+    expected, cure = "outputs on groups", "Follow the attitude, SO3, or leave this question out."
+    check(not some, f"{where}, `outputs`", expected, f"{', '.join(some)} in S2", cure)
 
 
 def check_budget(where: str, budget: object) -> int:

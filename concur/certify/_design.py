@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from concur.certify._checks import check_groups
 from concur.certify._disturbances import rows
 from concur.certify._gains import CertifiedGains, GainSpec, fastest_gains
 from concur.codegen import as_floats
@@ -94,6 +95,7 @@ def certified_gains(
     >>> servo = cc.Servo(model, [hand], *gains)
     """
     checked = read_outputs(outputs)
+    check_groups("gains", checked)
     own = {
         "model": model,
         "torque_limits": torque_limits,

@@ -25,6 +25,7 @@ import casadi as ca
 import numpy as np
 
 from concur.certify._arrays import array, matrix
+from concur.certify._checks import check_groups
 from concur.certify._intervals import PRECISION, Walker, flint
 from concur.certify._taylor import Model, TaylorWalker, combined
 from concur.codegen import Array, Vector, constant, unit_span
@@ -123,6 +124,7 @@ class Graph:
     def __init__(
         self, servo: Servo, named: Sequence[int], speeds: np.ndarray | None, where: str
     ) -> None:
+        check_groups(where, servo.outputs)
         self.servo = servo
         model = servo.model
         self.neutral = np.array(model.robot.neutral(), dtype=float)

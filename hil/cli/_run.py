@@ -117,8 +117,7 @@ class RunResult:
         for output in self.rig.task.outputs:
             part = error[start : start + output.dim]
             start += output.dim
-            turns = {"SO3": output.dim, "SO2": output.dim, "SE3": 3, "R3xSO3": 3, "SE2": 1}
-            angular = turns.get(output.group, 0)
+            angular = output.coordinate_units.count("rad")
             linear = output.dim - angular
             found[output.name] = {
                 "position": float(np.linalg.norm(part[:linear])) if linear else None,

@@ -178,6 +178,13 @@ def columns(servo: TrackingLaw, layout: Layout) -> dict[str, list[list[str]]]:
         for output in servo.outputs
         for name, unit in zip(output.coordinate_names, output.coordinate_units, strict=True)
     ]
+    twists = [
+        (f"{output.name}.{name}", unit)
+        for output in servo.outputs
+        for name, unit in zip(
+            output.lie.paths.error_names, output.lie.paths.error_units, strict=True
+        )
+    ]
     pose = [
         (f"{output.name}.{name}", _POSE_UNITS.get(name, "1"))
         for output in servo.outputs
@@ -193,8 +200,8 @@ def columns(servo: TrackingLaw, layout: Layout) -> dict[str, list[list[str]]]:
         "s": [(name, rates.get(name, "rad/s")) for name in velocity_names],
         "pose": pose,
         "error": errors,
-        "twist": [(name, f"{unit}/s") for name, unit in errors],
-        "acceleration": [(name, f"{unit}/s^2") for name, unit in errors],
+        "twist": [(name, f"{unit}/s") for name, unit in twists],
+        "acceleration": [(name, f"{unit}/s^2") for name, unit in twists],
         "demand": torques,
         "torque": torques,
         "measured": torques,

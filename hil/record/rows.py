@@ -45,9 +45,12 @@ class Layout:
     nq, ns : int
         Lengths of the estimated state.
     pose_size, size : int
-        Lengths of the reference's pose, and of its twist, its acceleration and of the error.
+        Lengths of the reference's pose, and of the error.
     limits : tuple of str
         Names of the limits that the law keeps.
+    further : int
+        By how much twist and acceleration of the reference are longer than the error: one for each
+        output in S2.
     """
 
     axes: tuple[str, ...]
@@ -56,6 +59,7 @@ class Layout:
     pose_size: int
     size: int
     limits: tuple[str, ...] = ()
+    further: int = 0
     spans: Mapping[str, slice] = field(init=False, repr=False, compare=False)
     width: int = field(init=False)
 
@@ -65,8 +69,8 @@ class Layout:
             "q": self.nq,
             "s": self.ns,
             "pose": self.pose_size,
-            "twist": self.size,
-            "acceleration": self.size,
+            "twist": self.size + self.further,
+            "acceleration": self.size + self.further,
             "error": self.size,
             "demand": n,  # torque of the law
             "torque": n,  # torque that was sent to the drives
@@ -104,7 +108,8 @@ class Layout:
         Layout
             The layout.
         """
-        return cls(tuple(axes), law.nq, law.nw, law.pose_size, law.size, law.limit_names)
+        sizes = law.nq, law.nw, law.pose_size, law.size
+        return cls(tuple(axes), *sizes, law.limit_names, law.twist_size - law.size)
 
     def active(self, row: Mapping[str, NDArray[np.float64]]) -> str:
         """Name the limits of the law that are active in one of some rows, "" without any.
@@ -159,6 +164,7 @@ class Layout:
             If an entry is missing, or has a wrong type or size.
         """
         sizes = {name: found[name] for name in ("nq", "ns", "pose_size", "size")}
+        sizes["further"] = found.get("further", 0)
         lists = {name: found[name] for name in ("axes", "limits")}
         named = all(
             isinstance(names, list | tuple)
@@ -179,5 +185,6 @@ class Layout:
             "ns": self.ns,
             "pose_size": self.pose_size,
             "size": self.size,
+            "further": self.further,
             "limits": list(self.limits),
         }

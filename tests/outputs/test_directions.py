@@ -15,6 +15,7 @@ from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
 import concur as cc
+from concur.certify import operating_bounds
 from concur.errors import ConcurError, OutputError, ShapeError
 from concur.formulations import Factor
 from concur.groups import s2
@@ -323,6 +324,17 @@ def test_systems_singular_everywhere_are_refused() -> None:
     one = cc.LagrangianSystem(ca.sumsqr(rod.qdot), 0.0, [rod], inputs={"u": rod.v[0]})
     with pytest.raises(OutputError, match="at least 2 controls"):
         cc.Servo(cc.reduce(one), directions(1), KP, KD)
+
+
+def test_questions_that_need_a_group_are_refused() -> None:
+    law = made("rover")
+    q = law.model.robot.neutral()
+    for ask in (
+        lambda: operating_bounds(law, {"turret": (-0.1, 0.1)}, budget=5),
+        lambda: cc.certified_gains(law.outputs, law.model, 20.0, q, angle=1.0),
+    ):
+        with pytest.raises(OutputError, match="expected outputs on groups, got link in S2"):
+            ask()
 
 
 def test_gains_of_a_direction_are_single_numbers() -> None:

@@ -133,6 +133,19 @@ def test_a_layout_that_does_not_fit_the_servo_still_has_names():
     assert told["q"] == [["q[0]", "1"]]
 
 
+def test_twists_of_a_direction_are_longer_than_its_errors():
+    robot = cc.robots.rover_arm()
+    antenna = cc.Output("antenna", "forearm", "S2", axis=(0.0, 1.0, 0.0))
+    servo = cc.Servo(cc.reduce(robot), [antenna], 9.0, 6.0)
+    layout = Layout.of(servo.model.control_names, servo)
+    told = columns(servo, layout)
+    assert Layout.from_dict(layout.to_dict()) == layout
+    assert told["error"] == [["antenna.tilt1", "rad"], ["antenna.tilt2", "rad"]]
+    assert told["twist"] == [[f"antenna.r{axis}", "rad/s"] for axis in "xyz"]
+    for name in ("pose", "twist", "acceleration", "error"):
+        assert len(told[name]) == layout.spans[name].stop - layout.spans[name].start
+
+
 def test_forces_and_lengths_have_their_units():
     robot = cc.robots.orbital_crawler()
     model = cc.reduce(robot, momentum=np.zeros(6))
