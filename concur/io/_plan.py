@@ -8,9 +8,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 from annotated_types import Ge, Le, Len
 
+from concur.codegen import as_floats
 from concur.files import read_json
 from concur.outputs import Output, references
 from concur.outputs.references import Reference
@@ -80,7 +80,8 @@ def read_planned(
     found = read_json(file, "the file of a plan", cure)
     parts = found.get("outputs") if isinstance(found, dict) else None
     parts = parts if isinstance(parts, dict) else {}
-    groups = {o.name: (parts.get(o.name) or {}).get("group") for o in outputs}
+    tables = {o.name: parts.get(o.name) for o in outputs}
+    groups = {name: t.get("group") if isinstance(t, dict) else None for name, t in tables.items()}
     wrong = [o.name for o in outputs if groups[o.name] != o.group]
     if wrong or not isinstance(found.get("t"), list):
         raise fault(
@@ -91,7 +92,7 @@ def read_planned(
             came=f"none of `{wrong[0]}`" if wrong else "no times",
             cure=cure,
         )
-    if not found.get("passed"):
+    if found.get("passed") is not True:
         raise fault(
             file,
             "",
@@ -101,11 +102,11 @@ def read_planned(
             cure="Change the goal or the limits, and run `concur plan` again.",
         )
     with located(file, "", "outputs"):
-        times = np.asarray(found["t"], dtype=float)
+        times = as_floats(found["t"], "times")
         each = []
         for o in outputs:
             poses, twists, accelerations = (
-                np.asarray(parts[o.name][k], dtype=float)
+                as_floats(parts[o.name].get(k), f"{k} of `{o.name}`")
                 for k in ("poses", "twists", "accelerations")
             )
             each.append(table_of(times, poses, twists, accelerations, o.group))

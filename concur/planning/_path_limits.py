@@ -52,7 +52,8 @@ class PlanLimits:
         as neighbours, are skipped. Default: no limit.
     singular : float
         Least margin of the decoupling matrix, as of `Servo.margin`, without unit; a servo refuses
-        less than 1e-3. Zero: no limit. Skipped if no servo tracks the outputs.
+        less than 1e-3. Zero: no limit. A lower bound is kept, at worst sqrt(n) too small.
+        Skipped if no servo tracks the outputs.
 
     Raises
     ------

@@ -10,9 +10,12 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from concur.codegen import as_floats
 from concur.errors import ConcurError, ShapeError, UnknownNameError
 from concur.outputs import Output
+from concur.outputs.references import LARGEST
 from concur.robot import Pose as Placement
+from concur.tables import is_number
 
 FIELDS = ("position", "direction", "axis", "within")
 """Fields of a goal for a part of a pose."""
@@ -89,7 +92,7 @@ def _of_output(index: int, output: Output, goal: Any, place: str) -> list[Target
     found = []
     if "position" in goal:
         value = _vector(goal["position"], None, f"{place}, `position`")
-        within = float(goal.get("within", 0.0))
+        within = goal.get("within", 0.0)
         if len(value) != _places(output):
             raise ShapeError(
                 f"{place}, `position`",
@@ -97,15 +100,15 @@ def _of_output(index: int, output: Output, goal: Any, place: str) -> list[Target
                 came=f"{len(value)} numbers",
                 cure="Write nan for a coordinate that is free.",
             )
-        if not 0.0 <= within < np.inf:
+        if not is_number(within) or not 0.0 <= within < np.inf:
             raise ConcurError(
                 f"{place}, `within`",
                 expected="a length of zero or more, m",
-                came=f"{within:g}",
+                came=f"{within!r:.40}",
                 cure="Leave it out for the position itself.",
             )
         rows = tuple(np.flatnonzero(~np.isnan(value)).tolist())
-        found.append(Target(index, "position", np.nan_to_num(value), rows, within))
+        found.append(Target(index, "position", np.nan_to_num(value), rows, float(within)))
     if "direction" in goal:
         way, axis = (
             _vector(goal.get(field, (0.0, 0.0, 1.0)), 3, f"{place}, `{field}`")
@@ -134,7 +137,7 @@ def _whole(index: int, output: Output, goal: Any, place: str) -> Target:
     """Goal of a whole pose; coordinates of R^n that are NaN are free."""
     if isinstance(goal, Placement):
         goal = goal.matrix
-    value = np.asarray(goal, dtype=float)
+    value = _numbers(goal, place)
     if value.shape == (4, 4) and output.group in ("R3xSO3", "SE3", "R3", "SO3"):
         turn = value[:3, :3]
         if not np.allclose(turn @ turn.T, np.eye(3), atol=1e-6) or np.linalg.det(turn) < 0.0:
@@ -180,9 +183,22 @@ def _whole(index: int, output: Output, goal: Any, place: str) -> Target:
     return Target(index, "pose", value, tuple(range(output.lie.dim)))
 
 
+def _numbers(value: Any, place: str) -> Floats:
+    """Numbers up to a billion, or nan."""
+    found = as_floats(value, place)
+    if np.abs(np.nan_to_num(found)).max(initial=0.0) > LARGEST:
+        raise ConcurError(
+            place,
+            expected=f"numbers up to {LARGEST:.0e} (SI units)",
+            came=f"{np.abs(np.nan_to_num(found)).max():.3g}",
+            cure="Check the unit.",
+        )
+    return found
+
+
 def _vector(value: Any, size: int | None, place: str) -> Floats:
-    found = np.atleast_1d(np.asarray(value, dtype=float))
-    if found.ndim != 1 or (size is not None and found.shape != (size,)) or np.isinf(found).any():
+    found = np.atleast_1d(_numbers(value, place))
+    if found.ndim != 1 or (size is not None and found.shape != (size,)):
         raise ShapeError(
             place,
             expected="a list of numbers" if size is None else f"{size} numbers",

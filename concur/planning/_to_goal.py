@@ -32,7 +32,10 @@ ENOUGH = 2
 """Motions after which the fastest is taken."""
 
 BLOCKED = 3
-"""Guesses after which no more are tried if all of them pass a limit most at the goal itself."""
+"""Guesses that pass a limit alike, after which no more are tried."""
+
+ALIKE = 0.01
+"""Relative difference of excesses that count as alike."""
 
 WAY_PROGRAMS = 20
 """Largest number of programs that find a way around obstacles."""
@@ -228,7 +231,7 @@ class Planner:
             if len(fresh) >= (1 if warm is not None else ENOUGH) or k == most - 1:
                 made = self._best(aimed, fresh)
                 fresh = []
-            if made is not None or (k + 1 >= BLOCKED and all(self._ends_blocked(x) for x in tries)):
+            if made is not None or self._blocked(tries):
                 break
         if made is not None:
             best, path, u = made
@@ -241,10 +244,15 @@ class Planner:
             return self._result(best, path, u, False, tuple(notes), targets, reach.why)
         return self._result(best, path, u, made is not None, tuple(notes), targets)
 
-    def _ends_blocked(self, found: Found) -> bool:
-        """Whether a limit that is not kept is passed most at the goal itself."""
-        g = np.where(self.form.one_sided, found.path.g, np.abs(found.path.g))
-        return found.excess > KEPT and bool(g.size) and int(g.max(axis=1).argmax()) == len(g) - 1
+    def _blocked(self, tries: list[Found]) -> bool:
+        """Whether the last motions pass the same limits by as much, or all of them at the goal."""
+        last = tries[-BLOCKED:]
+        if len(last) < BLOCKED or any(found.excess <= KEPT for found in last):
+            return False
+        values = [np.where(self.form.one_sided, x.path.g, np.abs(x.path.g)) for x in last]
+        at_goal = all(g.size and int(g.max(axis=1).argmax()) == len(g) - 1 for g in values)
+        excess = [found.excess for found in last]
+        return at_goal or max(excess) - min(excess) <= ALIKE * max(excess)
 
     def _again(
         self,
@@ -298,11 +306,12 @@ class Planner:
         worst = int(np.argmax(signed)) if signed.size else 0
         if signed.size and signed[worst] > 1.0 + KEPT:
             name, unit, limit, offset = self.form.facts[worst]
-            least = limit < 0.0
+            least, value = limit < 0.0, limit * signed[worst] + offset
+            bound = f"{limit + offset:.4g} {unit}".strip()
             raise InfeasibleReferenceError(
                 f"{self.where}, `start`",
-                expected=f"{name} of at {'least' if least else 'most'} {limit + offset:.4g} {unit}",
-                came=f"{limit * signed[worst] + offset:.4g} {unit}, with the joints at rest",
+                expected=f"{name} of at {'least' if least else 'most'} {bound}",
+                came=f"{value:.4g} {unit}".strip() + ", with the joints at rest",
                 cure="Start elsewhere, or change the limit.",
             )
 

@@ -20,6 +20,7 @@ from tests.benchmarks._limited import limits_table
 from tests.benchmarks._loading import loading_comparisons
 from tests.benchmarks._many_laws import LAWS, law_comparison
 from tests.benchmarks._optional_peers import other_peers_table
+from tests.benchmarks._plans import plans_table
 from tests.benchmarks._qp_solvers import qp_table
 from tests.benchmarks._quantities import CASES, QUANTITIES, case, comparison, length
 from tests.benchmarks._references import CASES as FOLLOWED
@@ -112,6 +113,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], str]] = {
     "Campaigns": lambda asked: campaign_table(asked.rounds),
     "Rig": lambda asked: rig_table(),
     "Inverse kinematics": lambda asked: inverse_kinematics_table(),
+    "Plans": lambda asked: plans_table(),
     "Solvers of quadratic programs": lambda asked: qp_table(),
     "Runs at their limits": lambda asked: limits_table(asked.report),
     "Certificates": lambda asked: certificate_table(prove_all(certificate_cases())),

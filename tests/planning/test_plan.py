@@ -9,10 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.interpolate import CubicSpline
 
 import concur as cc
 from concur.planning import PlanLimits
 from concur.robot import Obstacle
+from tests.benchmarks._plans import CASES
 from tests.oracles import Pinocchio
 
 ROOT = Path(__file__).parents[2]
@@ -86,18 +88,57 @@ def test_the_hand_of_a_drifting_robot_rests_at_the_goal(floating) -> None:
     assert np.abs(floating.s[-1]).max() > 1e-3
 
 
-def test_a_servo_tracks_a_plan_in_the_full_order_simulation(rover, planned) -> None:
-    servo = cc.Servo(*rover, 16.0, 8.0)
-    run = cc.simulate(
-        rover[0].robot,
-        servo,
-        planned.reference,
-        round(planned.duration, 2),
-        planned.q[0],
-        0 * planned.s[0],
-    )
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"torque_limits": 10.1, "constraints": cc.Constraints()}],
+    ids=["servo", "limits"],
+)
+def test_servos_track_a_plan_in_the_full_order_simulation(rover, planned, options) -> None:
+    model, outputs = rover
+    servo = cc.Servo(model, outputs, 16.0, 8.0, **options)
+    start, end = planned.q[0], round(planned.duration, 2)
+    rest = np.zeros(model.ns)
+    run = cc.simulate(model.robot, servo, planned.reference, end, start, rest, dt=2e-3)
     assert np.abs(run.error).max() < 1e-6
     assert np.abs(run.u).max() < 10.02
+    assert options == {} or not run.active.any()
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("case", CASES)
+def test_plans_to_random_goals_hold_in_simulation(case) -> None:
+    """Torques of the plan, with weak feedback of the joints, take the robot to its goal."""
+    problem = next(CASES[case][1](np.random.default_rng(7)))
+    model, outputs, q0, _, limits, _ = problem
+    found = cc.plan(*problem)
+    assert found.reached
+    assert np.abs(found.u).max() <= 1.001 * limits.torques
+    assert np.abs(found.s).max() <= 1.001 * limits.speeds
+    shape = list(model.shape_coordinates)
+    r, s, u = (CubicSpline(found.t, x) for x in (found.q[:, shape], found.s, found.u))
+
+    def torque(t, q, now):
+        return u(t) + 10.0 * (r(t) - q[shape]) + 5.0 * (s(t) - now)
+
+    rest, step = np.zeros(model.ns), found.duration / 200
+    motion = cc.simulation.forced_motion(model, torque, found.duration, q0, rest, dt=step)
+    for output in outputs:
+        place = cc.Servo(model, [output], 1.0, 1.0).output(motion.q[-1])
+        assert np.abs(place - found.samples[output.name][0][-1]).max() < 1e-3
+
+
+@pytest.mark.extended
+def test_postures_in_which_no_servo_gives_a_torque_are_avoided(rover) -> None:
+    model, outputs = rover
+    servo = cc.Servo(model, outputs, 1.0, 1.0)
+    goal = {"base": [1.2, 0.3], "hand": [1.5, 0.8, 0.5]}
+    for singular in (0.0, 0.3, 0.55):
+        found = cc.plan(*rover, ROVER, goal, dataclasses.replace(LIMITS, singular=singular))
+        assert found.reached
+        assert min(servo.margin(q) for q in found.q) >= 0.999 * singular
+    with pytest.raises(cc.errors.InfeasibleReferenceError, match="decoupling margin of at least"):
+        cc.plan(*rover, ROVER, goal, dataclasses.replace(LIMITS, singular=0.76))
+    assert servo.margin(ROVER) < 0.76
 
 
 @pytest.mark.extended
@@ -207,7 +248,8 @@ def test_what_is_impossible_from_the_start_is_refused(rover) -> None:
         ({"base": {"place": [1.0, 2.0]}}, {}), ({"hand": {"direction": [0, 0, 0]}}, {}),
         ({"base": [1.0, 0.3]}, {"time": 0.0}), ({"base": [1.0, 0.3]}, {"time": "soon"}),
         ({"base": [1.0, 0.3]}, {"limits": PlanLimits(torques={"elbow": 2.0})}),
-        ({"hand": {"position": [0, 0, 1], "within": -0.1}}, {}),
+        ({"hand": {"position": [0, 0, 1], "within": -0.1}}, {}), ({"base": "here"}, {}),
+        ({"hand": {"position": [0, 0, 1], "within": "x"}}, {}), ({"base": [1e40, 0.0]}, {}),
     ],
 )  # fmt: skip
 def test_wrong_goals_and_limits_are_refused(rover, goals, more) -> None:
@@ -243,9 +285,18 @@ def test_a_task_takes_its_references_from_its_plan(tmp_path, planned) -> None:
     assert task.simulate().status == "passed"
     assert cc.load_result(file).status == "passed"
     document = json.loads(file.read_text(encoding="utf-8"))
-    file.write_text(json.dumps(document | {"passed": False}), encoding="utf-8")
-    with pytest.raises(cc.errors.DescriptionError, match="reaches its goal"):
-        cc.load_task(path)
+    hand = document["outputs"]["hand"]
+    for wrong, words in (
+        ({"passed": False}, "reaches its goal"),
+        ({"passed": "no"}, "reaches its goal"),
+        ({"t": ["a"] * len(document["t"])}, "array of numbers"),
+        ({"outputs": document["outputs"] | {"hand": 3}}, "hand"),
+        ({"outputs": document["outputs"] | {"hand": hand | {"poses": [[1], [2, 3]]}}}, "numbers"),
+        ({"outputs": document["outputs"] | {"hand": hand | {"twists": None}}}, "numbers"),
+    ):
+        file.write_text(json.dumps(document | wrong), encoding="utf-8")
+        with pytest.raises(cc.errors.ConcurError, match=words):
+            cc.load_task(path)
     del document["outputs"]["hand"]
     file.write_text(json.dumps(document), encoding="utf-8")
     with pytest.raises(cc.errors.DescriptionError, match="hand"):
