@@ -45,6 +45,14 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(pytest.mark.extended)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Give all tests of a file to one process, which then makes what they share once."""
+    from xdist.scheduler import LoadFileScheduling
+
+    return LoadFileScheduling(config, log)
+
+
 def pytest_collection_finish():
     """Let the garbage collector skip modules and the tests themselves."""
     gc.collect()

@@ -1,15 +1,18 @@
 """What makes runs in one process quick: tasks are read once, and a bus in memory costs little."""
 
 import dataclasses
+import os
 from pathlib import Path
 
 import can
 import pytest
 from can.interfaces.virtual import VirtualBus
 
+from concur.codegen import Evaluator, fingerprint
 from concur.errors import ConcurError
 from concur.files import read_bytes
 from hil.cli import _replay, _run
+from hil.emulator import _plant
 from hil.rig import _load
 
 _READ = _load.load_task
@@ -39,6 +42,28 @@ def tasks_read_once():
     """Tasks do not change: rigs of one process share them, with their laws."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_load, "load_task", _task)
+        yield
+
+
+_STEP = _plant._step
+_STEPS = {}
+
+
+def _step(plant):
+    """Share the graph of a plant; each emulated robot has its own buffers."""
+    if os.environ.get("CONCUR_CC") != "none":
+        return _STEP(plant)
+    key = fingerprint("", plant)
+    if key not in _STEPS:
+        _STEPS[key] = _STEP(plant).function
+    return Evaluator(_STEPS[key], [(plant.nq,), (plant.nv,)], f"step of `{plant.name}`")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def plants_built_once():
+    """Emulated robots of one process share the graphs of equal plants."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_plant, "_step", _step)
         yield
 
 
