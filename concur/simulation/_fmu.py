@@ -92,7 +92,7 @@ def plant_fmu(
 
 
 def _shape(system: System) -> Any:
-    """What has to agree between a plant and a reduced model: bodies and joints of a tree."""
+    """Bodies and joints of a tree, in which a plant and a reduced model have to agree."""
     if not isinstance(system, Mechanism):
         return system
     return [(body.name, body.parent, type(body.joint)) for body in system.bodies]

@@ -236,7 +236,6 @@ def test_what_needs_bodies_says_so():
         lambda: cc.reduce(HOOP, momentum=np.zeros(6)),
         lambda: cc.reduce(HOOP, stages="auto"),
         lambda: cc.Plant(HOOP).tree,
-        lambda: cc.Plant(HOOP).export("nowhere"),
         lambda: cc.reduction.conservation(model, "hoop"),
         lambda: cc.Servo(model, [cc.Output("bead", "bead", "R")], 1.0, 1.0),
         lambda: motion.momentum,
