@@ -26,7 +26,7 @@ from concur.control._constraint_rows import GroundLimits, ground_limits, limit_r
 from concur.control._core import LawCore
 from concur.control._feasibility import feasibility
 from concur.control._law import controls
-from concur.control._limited import torque_bounds
+from concur.control._limited import law_function, torque_bounds
 from concur.control._reading import read_each
 from concur.control._sharing import unfelt
 from concur.errors import OutputError
@@ -170,7 +170,33 @@ def torque_reserve(
         joints, needed = _largest(self, own, every, rest=False)
         label = "torque for limits of joints, largest share of its limit"
         rows.append(_row(label, joints, "to keep the limits of joints", needed))
+        rows += _met(self, program, reference, _states(self, q[few], s[few], chosen), times[few])
     return TorqueReserve(weight, joints, tuple(rows))
+
+
+def _met(
+    law: LawCore, program: _Program, reference: Any, states: _States, times: np.ndarray
+) -> list[Row]:
+    """Row of the limits that the exact motion would exceed, so that the law leaves it there."""
+    free, met = law_function(law, limited=False), dict[str, list[str]]()
+    shape = states.v[:, list(law.model.shape)]
+    inputs = {"q": states.q, "s": states.v if law.use_measured_velocity else shape}
+    for k, (parts, time) in enumerate(zip(program(states), times, strict=True)):
+        names = ("pose", "twist", "acceleration")
+        given = dict(zip(names, map(np.asarray, law.flat(reference(float(time)))), strict=True))
+        given |= {name: value[k] for name, value in inputs.items()}
+        given |= {"momentum": np.array(law.model.momentum)} if "momentum" in law.inputs else {}
+        u = np.array(free.call(given)["u"])[:, 0]
+        value = parts[4][:, : law.ns] @ np.asarray(law.model.acceleration(states.q[k], shape[k], u))
+        beyond = np.fmax(value - parts[6], parts[5] - value)
+        for name in dict.fromkeys(np.array(program.names)[beyond > ROUNDING].tolist()):
+            met.setdefault(name, []).append(states.places[k])
+    if not met:
+        return []
+    place = ", ".join(f"{name} at {found[0]}" for name, found in met.items())
+    share = 100.0 * max(map(len, met.values())) / len(times)
+    label = "share of the exact motion in which a limit is active"
+    return [Row(label, share, unit="%", place=place)]
 
 
 def _loads_at_rest(robot: Mechanism, ground: GroundLimits, states: _States) -> list[Row]:
@@ -269,6 +295,7 @@ class _Program:
         if more:
             parts.append(unfelt(model.effect(q), law.torque_weights))
         rows = limit_rows(law, q, v)
+        self.names = [row.names[0] for row in rows]
         self.limited, self._of_joints = len(rows), np.array([row.of_joint for row in rows])
         lengths = [ca.fmax(ca.norm_2(row.row), TINY) for row in rows]
         ends = [(part - row.drift for part in row.bounds) for row in rows]

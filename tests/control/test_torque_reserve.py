@@ -189,3 +189,15 @@ def test_loads_of_wheels_at_rest(share):
     assert row.limit == least
     assert row.holds == (share > 1.0) == found.holds
     assert f"t = {path.times[int(np.argmin(loads))]:.3g} s" in row.place
+
+
+@pytest.mark.parametrize("grip", [0.2, 2.0])
+def test_limits_that_the_exact_motion_exceeds(grip):
+    """A run of the free servo needs more friction than 0.2 where it starts, and less than 2."""
+    robot = replace(rover().model.robot, supports={"caster": (0.75, 0.0, -0.1)})
+    servo = rover(robot, 50.0, constraints=cc.Constraints(grip=grip))
+    goal = away(servo, 1.0, 0, 1.0, 0, 0, duration=1.5)
+    rows = servo.torque_reserve(goal, 1.5, Q0).rows
+    places = [row.place for row in rows if "exact motion" in row.quantity]
+    assert len(places) == (grip < 1.0)
+    assert all("grip of left_wheel at t = " in place for place in places)

@@ -29,7 +29,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "concur/simulation/_driver.py",
         "concur/simulation/_grid.py",
     ),
-    "limits": ("concur/control/_limited.py",),
+    "limits": ("concur/control/_limited.py", "concur/control/_constraint_rows.py"),
     "code": (
         "concur/codegen/_[ae]*.py",
         "concur/codegen/_cache.py",
@@ -174,6 +174,10 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "control/test_singularities.py",
         "control/test_watch.py",
         *_LIMITS,
+    ),
+    "concur/control/_constraint_rows": (
+        "control/test_constraint_rows.py",
+        "control/test_constraints.py",
     ),
     "concur/control/_limited": (
         "control/test_limits.py",
