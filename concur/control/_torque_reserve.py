@@ -211,7 +211,7 @@ def _loads_at_rest(robot: Mechanism, ground: GroundLimits, states: _States) -> l
         least = ground.loads[name.removeprefix("load of ")] if unit == "N" else ground.tipping
         k = int(np.argmin(column))
         own = float(column[k] + least)
-        asked = f"{least:.3g} {unit} are the limit"
+        asked = f"the limit is {least:.3g} {unit}"
         place = f"{name} is {own:.3g} {unit} at rest at {states.places[k]}, {asked}"
         label = f"{name} at rest, smallest"
         rows.append(Row.judged(label, own, least, unit, at_least=True, place=place))
