@@ -563,26 +563,6 @@ class LagrangianSystem(EvaluatedMethods):
         own = ca.diagcat(*blocks)
         return self._frame(q) @ own if self.framed else own
 
-    @evaluated("(nq),(nv)->(nv)")
-    def unspun(self, q: Vector, v: Vector) -> Vector:
-        """Velocity without the spins of two-spheres, which moves the system alike.
-
-        Parameters
-        ----------
-        q, v : array_like
-            Configuration and velocity, shapes (nq,) and (nv,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            The velocity, shape (nv,).
-        """
-        w = ca.SX(self.factor_velocity(q, v))
-        for span, _ in self._spheres():
-            axis = self._axis(q, span)
-            w[span] -= ca.dot(axis, w[span]) * axis
-        return self._frame(q) @ w if self.framed else w
-
     @evaluated("(nq),(nv)->()")
     def kinetic_energy(self, q: Vector, v: Vector) -> Scalar:
         """Kinetic energy, J, with that of spins.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import casadi as ca
 
@@ -95,9 +94,6 @@ def following_forces(system: System, q: Vector, v: Vector, w: Vector, wdot: Vect
     """
     if isinstance(system, Mechanism):
         return inverse_dynamics(system, q, v, wdot, w)
-    if getattr(system, "spins", ()):
-        whole: Any = system
-        v, w = whole.unspun(q, v), whole.unspun(q, w)
     still = ca.SX(system.nv, 1)
     both = (system.bias(q, v + w) - system.bias(q, v - w)) / 4
     moved = wdot + frame_bracket(system, q, v, w) / 2

@@ -228,6 +228,17 @@ def test_passive_servo_loses_energy_at_its_rate(name: str) -> None:
         np.testing.assert_allclose(found[smooth], power[1:-1][smooth], rtol=2e-3)
 
 
+@pytest.mark.parametrize("law", [cc.Servo, cc.PassiveServo])
+def test_torques_do_not_depend_on_spins(law: Any) -> None:
+    made_law = made("chain of two", law, **({} if law is cc.Servo else {"rate": 2.0}))
+    rng = np.random.default_rng(6)
+    q, s = state(made_law, rng)
+    aim = goal(made_law, rng, q, 0.7)(0.3)
+    spun = s + np.concatenate([2.0 * split(q)[0], -3.0 * split(q)[1]])
+    torque = made_law.torque(q, s, aim)
+    np.testing.assert_allclose(made_law.torque(q, spun, aim), torque, rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("kind", ["waypoints", "table", "polynomial", "rest_to_rest", "file"])
 def test_references_turn_with_their_twists(kind: str, tmp_path: Any) -> None:
     """Also through the poles, and from directions alone."""
