@@ -22,7 +22,7 @@ Numbers = NDArray[np.float64]
 REPORTED = "position", "velocity", "measured", "report_time"
 """Columns that change only with a report."""
 
-COUNTERS = "late", "lost", "stale", "clipped", "invalid", "reports"
+COUNTERS = "late", "lost", "clipped", "invalid", "reports"
 """Columns that never decrease."""
 
 
@@ -81,20 +81,20 @@ def expected(record: Record, period: float) -> dict[str, Numbers]:
     ended = np.append(np.where(in_order, record["time"][1:], np.inf), np.inf)[: len(index)]
     result["report_time"] = np.minimum(result["report_time"], ended[:, None])
 
+    result["command_time"] = np.fmin(record["command_time"], ended)
+    result["command_time"][np.isnan(record["command_time"])] = np.nan
+    blamed = np.where(np.isin(record["axis"], range(len(record.axes))), record["axis"], -1.0)
+    first = stops & (before != State.STOP)
+    result["axis"] = np.where(stops, np.where(first, blamed, np.append(-1.0, blamed[:-1])), -1.0)
+
     late = record["time"] - deadline > LATE * period
     same = np.sum(np.diff(reports, axis=0, prepend=np.nan) == 0.0, axis=1)
     clipped = flags.astype(np.int64, casting="unsafe") & CLIPPED != 0
-    grown = {name: np.diff(record[name], prepend=0.0) for name in COUNTERS[:4]}
+    grown = {name: np.diff(record[name], prepend=0.0) for name in COUNTERS[:3]}
     steps = {
         "late": late,
         # A cycle that requested no report has no missing report.
         "lost": np.where(ran & (grown["lost"] != 0.0), same, 0),
-        # Repeated reports end the run.
-        "stale": np.where(
-            ran & stops,
-            np.fmin(np.fmax(np.rint(grown["stale"]), reason == Reason.STUCK), len(record.axes)),
-            0,
-        ),
         # A run may stop in a cycle before its torque was checked.
         "clipped": clipped & (runs | (stops & (before != State.STOP) & (grown["clipped"] != 0.0))),
     }

@@ -18,6 +18,7 @@ from hil._plan import sample_plan
 from hil.drives.feedback import Feedback
 from hil.reasons import State
 from hil.record import Record
+from hil.state._residual import acting
 from hil.state.estimator import AHEAD, Estimator
 
 if TYPE_CHECKING:
@@ -189,9 +190,12 @@ class States:
         if begins:
             estimator.start(feedback, last)
         else:
-            estimator.q[:] = record["q"][k - 1]
+            estimator.q[:], estimator.s[:] = record["q"][k - 1], record["s"][k - 1]
             if moved:
-                known = estimator.acceleration(record["torque"][k - 1]).copy()
+                torque = record["torque"]
+                times = clock[k - 1], record["command_time"][k - 1], clock[k]
+                acted = acting(torque[k - 1], torque[max(k - 2, 0)], *map(float, times))
+                known = estimator.acceleration(acted).copy()
             estimator.update(feedback, last, known)
         late = estimator.position.copy(), estimator.velocity.copy()
         estimator.update(feedback, first, known)

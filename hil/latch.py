@@ -58,7 +58,19 @@ class Event(Sentences):
     RESET = 3, "reset"
 
 
-BLIND = frozenset({Reason.CLOCK, Reason.BUS_OFF, Reason.ERROR, Reason.FOREIGN})
+BLIND = frozenset(
+    {
+        Reason.CLOCK,
+        Reason.BUS_OFF,
+        Reason.ERROR,
+        Reason.FOREIGN,
+        Reason.WRONG_SIGN,
+        Reason.TORQUE_SCALE,
+        Reason.COUNT_SCALE,
+        Reason.JUMP,
+        Reason.POWER_LOST,
+    }
+)
 """Reasons after which measurements or commands are unreliable: power is removed at once."""
 
 NO_HOLDING = BLIND | {
@@ -72,6 +84,9 @@ NO_HOLDING = BLIND | {
     Reason.DRIVE_OFF,
     Reason.LOST,
     Reason.STUCK,
+    Reason.IGNORED,
+    Reason.CONTACT,
+    Reason.DELAYED,
     Reason.DEADMAN,
     Reason.SIGNAL,
 }

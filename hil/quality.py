@@ -1,4 +1,4 @@
-"""Loop statistics: late cycles, missing and repeated reports, limited torques."""
+"""Loop statistics: late cycles, missing reports, limited torques."""
 
 from __future__ import annotations
 
@@ -83,8 +83,6 @@ class Quality:
         Deadlines without a cycle, because an earlier cycle overran by more than half a period.
     lost : int
         Missing reports, summed over axes.
-    repeated : int
-        Reports with unchanged values although the axis must have moved; `stale` in recordings.
     clipped : int
         Cycles in which the guard limited the torque.
     invalid : int
@@ -105,7 +103,6 @@ class Quality:
     late: int = 0
     skipped: int = 0
     lost: int = 0
-    repeated: int = 0
     clipped: int = 0
     invalid: int = 0
     refused: int = 0
@@ -139,7 +136,6 @@ class Quality:
     def to_dict(self) -> dict[str, float]:
         """Counters, and durations in s, for JSON."""
         counts = {k: float(value) for k, value in vars(self).items() if isinstance(value, int)}
-        counts["stale"] = counts.pop("repeated")  # the name in recordings
         for name, histogram in (
             ("lateness", self.lateness),
             ("compute", self.compute),

@@ -26,6 +26,8 @@ from hil.quality import LATE, PROMPT
 from hil.reasons import Reason, State
 from hil.record import Record
 from hil.record.manifest import fingerprints, machine
+from hil.state._residual import CAUSES, Residual, acting
+from hil.state.estimator import Estimator
 
 if TYPE_CHECKING:
     from hil._concur import TrackingLaw
@@ -49,7 +51,8 @@ class Difference:
     ----------
     what : str
         The quantity: "law: torque", "law: status", "law: error", "guard: torque", "guard: flags",
-        "guard: verdict", "stop: torque", "reference: pose" (`twist`, `acceleration`),
+        "guard: verdict", "stop: torque", "residual: residual" (`allowed`), "residual: verdict",
+        "reference: pose" (`twist`, `acceleration`),
         "estimator: q" (`s`), or "record: " and the name of a column, such as `cycle`, `reason` or
         `late`, that contradicts the others.
     cycle : int
@@ -239,6 +242,7 @@ def replay(
     judged, stopped, left_out = _replay_guard(record, rig, found)
     _replay_reference(record, rig, servo, exact, found)
     estimated = _replay_state(record, rig, servo, found)
+    _replay_residual(record, rig, servo, exact, found)
     for name, k, recorded, expected in contradictions(record, rig.loop.period):
         found.add(f"record: {name}", k, recorded, expected, name=name if len(expected) > 1 else "")
     for name, listed, true in _manifest_limits(record, rig) if len(record) else ():
@@ -382,6 +386,48 @@ def _replay_state(record: Record, rig: Rig, servo: TrackingLaw, found: _Comparis
         found.add(f"estimator: {name}", k, recorded, replayed, TOLERANCE + room, name)
         cycles.add(k)
     return len(cycles)
+
+
+def _replay_residual(
+    record: Record, rig: Rig, servo: TrackingLaw, exact: bool, found: _Comparison
+) -> None:
+    """Recompute the residuals of the axes, and the stops that they cause."""
+    if record.manifest.get("mode") in ("listen", "shadow"):
+        return  # the torques of the other controller are not known
+    tolerance = 0.0 if exact else TOLERANCE
+    estimator, residual = Estimator(rig, servo), Residual(rig, servo)
+    state, reason, axis = (record[name] for name in ("state", "reason", "axis"))
+    torque, reports = record["torque"], record["reports"]
+    for k in range(len(record)):
+        if record.index[k] != k:
+            return  # after missing rows the states of the observers are unknown
+        finding = None
+        if k > 1 and state[k - 1] == State.RUN:
+            estimator.q[:], estimator.s[:] = record["q"][k - 1], record["s"][k - 1]
+            times = record["time"][k - 1], record["command_time"][k - 1], record["time"][k]
+            acted = acting(torque[k - 1], torque[k - 2], *map(float, times))
+            known = estimator.acceleration(acted)
+            finding = residual.follow(
+                record["position"][k].tolist(),
+                record["report_time"][k].tolist(),
+                reports[k].tolist(),
+                acted.tolist(),
+                known.tolist(),
+                estimator.inertia,
+                estimator.held.tolist(),
+            )
+            stops = state[k] == State.STOP and reason[k] in CAUSES
+            if stops and finding is None:
+                finding = residual.suspected(int(axis[k]), estimator.inertia)
+            if state[k] == State.RUN or stops:
+                recorded = np.array([reason[k], axis[k]]) if stops else np.array([0.0, -1.0])
+                cause = (0.0, -1.0) if finding is None else (finding.reason, finding.axis)
+                found.add("residual: verdict", k, recorded, np.array(cause, dtype=np.float64))
+        if state[k] == State.RUN and (k == 0 or state[k - 1] != State.RUN):
+            residual.start(reports[k].tolist(), record["s"][k])
+        for name, values in (("residual", residual.torque), ("allowed", residual.allowed)):
+            recorded = np.ascontiguousarray(record[name][k])
+            found.add(f"residual: {name}", k, recorded, values, tolerance, name)
 
 
 OWN = (Reason.OVERSPEED, Reason.OUT_OF_RANGE, Reason.LATE, Reason.OVERHEATED)

@@ -450,12 +450,16 @@ class EstimatorSettings:
     latency : float, optional
         Known delay from sampling a position to its arrival, s; at most 0.1. Example:
         `0.0005`.
+    model_error : float, optional
+        Error of the model's torques, as a fraction of them, that counts as no fault. Example:
+        `0.2`.
     pose_gain : float, optional
         Rate at which the estimate converges to the external pose, 1/s. Example: `2.0`.
     """
 
     bandwidth: Positive = 25.0
     latency: Delay = 1e-3
+    model_error: Share = 0.1
     pose_gain: NotNegative = 5.0
 
 

@@ -30,7 +30,7 @@ from hil.session import Result, SessionOptions, run_session
 from hil.settings import Rig
 from hil.views.report import write_report
 
-_OF_THE_MACHINE = (Reason.LOST, Reason.LATE, Reason.STALE, Reason.STUCK)
+_OF_THE_MACHINE = (Reason.LOST, Reason.POWER_LOST, Reason.LATE, Reason.STALE, Reason.STUCK)
 """Reasons that standstills of the machine can cause."""
 
 
@@ -57,6 +57,7 @@ class RunResult:
             "passed": self.passed,
             "reason": outcome.reason.name,
             "sentence": outcome.reason.sentence,
+            "detail": outcome.detail,
             "elapsed": outcome.elapsed,
             "error": self._errors(),
             "quality": outcome.quality.to_dict(),
@@ -100,6 +101,8 @@ class RunResult:
             f"[bold {color}]{outcome.reason.name}[/]: {outcome.reason.sentence} "
             f"(after {outcome.elapsed:.1f} s)"
         )
+        if outcome.detail:
+            console.print(outcome.detail, markup=False, highlight=False)
         for sentence in outcome.left:
             console.print(
                 f"[bold red]{escape(sentence)}[/]. Remove its power before you approach the rig."

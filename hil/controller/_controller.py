@@ -37,13 +37,14 @@ from hil.controller._standstills import Standstills
 from hil.drives import AxisCheck, Drive, Wanted
 from hil.emulator import EmulationClock
 from hil.errors import ArmError
-from hil.guard import CLIPPED, Limits, largest_speed
+from hil.guard import CLIPPED, Limits, Verdict, largest_speed
 from hil.latch import Action, Latch, Phase
 from hil.operator import OperatorChannel
 from hil.quality import LATE, PROMPT, Quality
 from hil.reasons import Reason, State
 from hil.record.ring import Ring
 from hil.settings import Rig
+from hil.state._residual import CAUSES, Residual, acting
 from hil.state.estimator import Estimator
 from hil.state.pose_source import PoseReceiver
 
@@ -52,6 +53,12 @@ PATIENCE = 3.0
 
 HOLDING = 1.0
 """Duration of the holding of a stop of category 2 without an operator, s."""
+
+SILENCED = 0x8100, 0x8200
+"""Codes of drives whose host is silent, without their last two digits."""
+
+EFFECTS = Reason.OVERSPEED, Reason.OUT_OF_RANGE, Reason.TRACKING
+"""Reasons whose cause may be in the residual of an axis."""
 
 RESET_CYCLES = 50
 """Number of cycles in which a fault reset is requested, if the reset is permitted."""
@@ -97,6 +104,8 @@ class Outcome:
         Failed releases at the end: one sentence for each drive that did not confirm its release.
     machine : str
         Standstills of the machine during the run, as text; "" if there were none.
+    detail : str
+        Axis that caused the stop, with its numbers, as text; "" if no particular axis did.
 
     Examples
     --------
@@ -120,6 +129,7 @@ class Outcome:
     checks: tuple[AxisCheck, ...] = ()
     left: tuple[str, ...] = ()
     machine: str = ""
+    detail: str = ""
 
     @property
     def done(self) -> bool:
@@ -256,6 +266,10 @@ class Controller:
         self._signal = 0  # number of a received signal
         self._stops = 0  # number of the operator's stop requests at the start of holding
         self._standstills = Standstills(self.clock)
+        self.residual = Residual(rig, servo)
+        self._opened = any(type(drive).opening_frames(rig) for drive in drives)
+        self._before = np.zeros(len(rig.axes))  # torque sent before the last one
+        self._axis, self._detail = -1, ""  # cause of the stop
 
     # -- the whole run -------------------------------------------------------------------------
 
@@ -300,6 +314,7 @@ class Controller:
             self.checks,
             tuple(self.left),
             self._standstills.sentence,
+            self._detail,
         )
 
     def _prepare(self) -> None:
@@ -383,7 +398,7 @@ class Controller:
         if late or failures.skipped:
             self._standstills.add(behind)
         reason = self._reason_outside(now)
-        estimated = self._estimate(now)  # also in a stop, whose braking needs the state
+        estimated = self._estimate(start, now)  # also in a stop, whose braking needs the state
         reason = reason or estimated
         running = self.latch.state is State.RUN
         if running and not exchange.paused:
@@ -425,7 +440,7 @@ class Controller:
         """Reason to stop from the bus and, while torques are sent, from the drives."""
         if self._talks and self._exchange.foreign:
             return Reason.FOREIGN
-        if self._talks and self._exchange.delayed:
+        if self._talks and self._exchange.late >= 0:
             return Reason.STALE
         patience = self.rig.policies.max_consecutive_faults
         if self._talks and (self.bus.is_off or self._exchange.refused > patience):
@@ -444,13 +459,16 @@ class Controller:
         latch = self.latch
         return latch.state is State.RUN or latch.phase in (Phase.BRAKING, Phase.HOLDING)
 
-    def _estimate(self, now: float) -> Reason:
+    def _estimate(self, start: float, now: float) -> Reason:
+        """Estimate the state; in RUN, return the reason why it, or the motion, is implausible."""
         estimator, feedback = self.estimator, self.feedback
         running, moved = self.latch.state is State.RUN, self._asks_for_torque
-        known = None
+        known, acted = None, feedback.torque
         if moved:
             # The torque that acted since the last cycle: sent, or measured by the drives.
-            acted = self._torque.sent if self._talks else feedback.torque
+            if self._talks:
+                begun, commanded = (float(self._row[name][0]) for name in ("time", "command_time"))
+                acted = acting(self._torque.sent, self._before, begun, commanded, start)
             known = estimator.acceleration(acted)
         if estimator.started:
             estimator.update(feedback, now, known)
@@ -464,8 +482,26 @@ class Controller:
                     estimator.adopt(measurement)
         if not running:
             return Reason.NONE
-        self.quality.repeated += sum(estimator.stuck.tolist())
-        return self._reason_of_estimator()
+        return self._reason_of_motion(acted) or self._reason_of_estimator()
+
+    def _reason_of_motion(self, acted: np.ndarray) -> Reason:
+        """Reason why the axes do not move by the torques that were sent."""
+        if not self._talks:
+            return Reason.NONE
+        feedback, estimator = self.feedback, self.estimator
+        found = self.residual.follow(
+            feedback.position.tolist(),
+            feedback.time.tolist(),
+            feedback.count.tolist(),
+            acted.tolist(),
+            estimator.accelerated.tolist(),
+            estimator.inertia,
+            estimator.held.tolist(),
+        )
+        if found is None:
+            return Reason.NONE
+        self._axis, self._detail = found.axis, found.detail
+        return Reason.STALE if self._exchange.doubts(found.axis) else found.reason
 
     def _reason_of_estimator(self) -> Reason:
         """Reason why the estimated state is invalid."""
@@ -473,10 +509,8 @@ class Controller:
         needed = settings is not None and settings.required
         if needed and (estimator.disagrees or estimator.source.startswith("lift (")):
             return Reason.POSE_LOST
-        if any(estimator.stuck.tolist()):
-            return Reason.STUCK
         if not estimator.valid:
-            return Reason.LOST if estimator.lost.any() else Reason.NOT_FINITE
+            return Reason.JUMP if estimator.lost.any() else Reason.NOT_FINITE
         return Reason.NONE
 
     def _advance(self, now: float, missing: int) -> Reason:
@@ -516,6 +550,8 @@ class Controller:
             with suppress(ArmError):  # there is a reason to stop, which the latch reports
                 latch.run()
                 law.begin()
+                counts = self.feedback.count.tolist()
+                self.residual.start(counts, self.estimator.s)
         elif now - arming.since > max(PATIENCE, 0.0 if self._talks else self.plan.duration):
             return wrong or Reason.DRIVE_OFF
         return Reason.NONE
@@ -539,13 +575,17 @@ class Controller:
                 estimator.started = False  # the other controller pauses: restart with it
             else:
                 reason = reason or verdict.reason
-        before = latch.action
+        before, ran = latch.action, latch.state is not State.STOP
+        reason = self._named(reason, verdict.axis)
         latch.step(start, reason, largest_speed(velocity, ages, self.limits))
+        if ran and latch.state is State.STOP:
+            self._blame(verdict)
         self._end_holding(self.clock.now())
         self._check_again()
         action, wanted = latch.action, Wanted.TORQUE
         if action is Action.HOLD and before is not Action.HOLD:
             torque.anchor(position, carries=before is Action.LAW)
+        self._before[:] = torque.sent
         torque.act(action, position, velocity, ages)
         if action is Action.OFF:
             wanted = Wanted.OFF
@@ -553,6 +593,47 @@ class Controller:
             resets = self.resets and self.feedback.fault.any()
             wanted = Wanted.RESET if resets else Wanted.READY
         self._exchange.send(wanted, torque.sent, pausing=action is Action.LAW)
+
+    def _named(self, reason: Reason, axis: int) -> Reason:
+        """The cause in place of its effect.
+
+        That is POWER_LOST if all drives fall silent or off at once, and the cause of the residual
+        of an axis that is too fast or too far.
+        """
+        if not (self._talks and self.latch.state is State.RUN):
+            return reason
+        feedback, absent = self.feedback, self._exchange.absent
+        if reason in EFFECTS:
+            axis = -1 if reason is Reason.TRACKING else axis
+            found = self.residual.suspected(axis, self.estimator.inertia)
+            if found is not None and not self._exchange.doubts(found.axis):
+                self._axis, self._detail = found.axis, found.detail
+                return found.reason
+        if len(absent) < 2 or reason not in (Reason.LOST, Reason.DRIVE_OFF, Reason.DRIVE_FAULT):
+            return reason
+        if reason is Reason.LOST:
+            return Reason.POWER_LOST if min(absent) == max(absent) > 0 else reason
+        off = (feedback.fault != 0) | ~feedback.enabled
+        silent = any(code & 0xFF00 in SILENCED for code in feedback.fault.tolist())
+        return Reason.POWER_LOST if off.all() and not silent else reason
+
+    def _blame(self, verdict: Verdict) -> None:
+        """Find the axis that causes a stop, for the record and the result."""
+        feedback, latch = self.feedback, self.latch
+        if latch.reason in CAUSES:
+            return
+        found: dict[Reason, tuple[int, str]] = {verdict.reason: (verdict.axis, "")}
+        fault = int(np.argmax(feedback.fault != 0))
+        found[Reason.DRIVE_FAULT] = fault, f", fault 0x{int(feedback.fault[fault]):04X}"
+        found[Reason.DRIVE_OFF] = int(np.argmin(feedback.enabled)), ""
+        found[Reason.LOST] = int(np.argmax(self._exchange.absent)), ""
+        if self._exchange.late >= 0:
+            late = self._exchange.late
+            found[Reason.STALE] = late, ": its reports arrive after the receive window"
+        found[Reason.JUMP] = int(np.argmax(self.estimator.lost)), ""
+        self._axis, more = found.get(latch.reason, (-1, ""))
+        if self._axis >= 0:
+            self._detail = f"axis `{self.rig.axes[self._axis].name}`{more}"
 
     @property
     def _demand(self) -> np.ndarray:
@@ -596,9 +677,10 @@ class Controller:
         row["flags"][0] = self._torque.flags
         row["late"][0] = quality.late
         row["lost"][0] = quality.lost
-        row["stale"][0] = quality.repeated
         row["clipped"][0] = quality.clipped
         row["pose_age"][0] = estimator.pose_age
+        row["command_time"][0] = self._exchange.sent if self._opened else np.nan
+        row["axis"][0] = self._axis
         row["q"][:] = estimator.q
         row["s"][:] = estimator.s
         row["pose"][:] = buffers.pose
@@ -610,6 +692,8 @@ class Controller:
         row["position"][:] = feedback.position
         row["velocity"][:] = feedback.velocity
         row["measured"][:] = feedback.torque
+        row["residual"][:] = self.residual.torque
+        row["allowed"][:] = self.residual.allowed
         row["report_time"][:] = feedback.time
         row["reports"][:] = feedback.count
         row["invalid"][:] = feedback.invalid

@@ -57,8 +57,8 @@ class Exchange:
         self._counts = [0] * n  # number of reports at the last cycle
         self._fresh = [False] * n  # whether each axis has reported in this cycle
         self._missing = n  # number of axes that have not
-        self._opened = math.nan  # instant of the opening frames of the last cycle
-        self._sent = math.nan  # instant of the commands of the last cycle
+        self._outside = [False] * n  # whether each axis has reported between the windows
+        self.sent = math.nan  # instant of the commands of the last cycle
         self._intruders = Intruders(self.drives, bus)
         self._cycle = 0
         self._first = 0  # first axis to send to: its command was rejected in the last cycle
@@ -66,9 +66,13 @@ class Exchange:
         self.paused = False  # whether no report was requested since the last cycle
 
     @property
-    def delayed(self) -> bool:
-        """Whether reports answer an earlier cycle than the one in which they arrive."""
-        return self._punctual.delayed
+    def late(self) -> int:
+        """Axis whose reports answer an earlier cycle than the one in which they arrive, or -1."""
+        return self._punctual.late
+
+    def doubts(self, axis: int) -> bool:
+        """Whether reports of an axis may answer an earlier cycle."""
+        return self._punctual.doubts(axis)
 
     def round_trips(self) -> list[float]:
         """Measure for each axis the shortest time from the request of a report to its arrival, s.
@@ -162,20 +166,19 @@ class Exchange:
                 self._intruders.note(frame)
         self.transfer, self.waited = clocked() - before, 0.0
         # Waiting frames arrived after the last window. Drives that report after an opening frame
-        # sampled them then; their reports of this cycle are still to come.
-        sampled = self._opened + latency
+        # sampled them after an earlier one; their reports of this cycle are still to come.
+        self._outside = [False] * len(self.drives)
         for frame, came in waiting:
-            self._read(frame, came, sampled, late=True)
+            self._read(frame, came, math.nan, late=True)
         if not self.paused:
-            self._opened = start
             for k, by_command in enumerate(self._answers):
                 if not by_command:
-                    self._punctual.ask(k)
+                    self._punctual.ask(k, start)
         # Drives that answer commands sampled on their arrival; their reports have waited since.
-        answered = self._sent + 2.0 * latency if self.talks else start
+        answered = self.sent + 2.0 * latency if self.talks else start
         self._listen(start + window, answered)
         if self.talks:
-            self._punctual.end(self._fresh, self.paused)
+            self._punctual.end(self._fresh, self._outside, self.paused)
 
     def _listen(self, until: float, answered: float) -> None:
         """Receive frames until every axis has reported or an instant is reached."""
@@ -209,15 +212,20 @@ class Exchange:
         return frames
 
     def _read(self, frame: can.Message, came: float, sampled: float, late: bool = False) -> None:
-        """Pass a frame to its drives; an answer to a request counts as sampled at `sampled`.
+        """Pass a frame to its drives; an answer to a command counts as sampled at `sampled`.
 
-        `late`: the frame answers the opening frame of the last cycle.
+        `late`: the frame answers an opening frame of an earlier cycle.
         """
         for drive, asked in self._receivers.get(frame.arbitration_id, ()):
             instant = sampled if asked is late and sampled < came else came
             if drive.receive(frame, instant, self.feedback):
-                self._punctual.come(drive.index)
-                if not (self._fresh[drive.index] or (late and asked)):
+                opened = self._punctual.come(drive.index)
+                if late and asked:
+                    self._outside[drive.index] = True
+                    sampled = opened + self.rig.estimator.latency
+                    if sampled < came:
+                        self.feedback.time[drive.index] = sampled
+                elif not self._fresh[drive.index]:
                     self._fresh[drive.index] = True
                     self._missing -= 1
                 return
@@ -265,16 +273,17 @@ class Exchange:
             else:
                 self._punctual.postpone()
         refused = [k for k in order if not send(frames[k])]
+        now = self.bus.clock.now()
         for k in order:
             if self._answers[k] and k not in refused:
-                self._punctual.ask(k)
+                self._punctual.ask(k, now)
         self._cycle += 1
         for drive in self.drives:
             for frame in drive.asides(self._cycle):
                 send(frame)
                 self._intruders.note(frame)
         self.transfer += time.perf_counter() - before
-        self._sent = self.bus.clock.now()
+        self.sent = now
         if self.bus.echoes is not False:
             for frame in frames:
                 self._intruders.note(frame)

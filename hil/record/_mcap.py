@@ -18,9 +18,9 @@ from hil.errors import RecordError
 TOPICS: dict[str, tuple[str, ...]] = {
     "state": ("q", "s", "position", "velocity", "pose_age"),
     "reference": ("elapsed", "pose", "twist", "acceleration", "error"),
-    "torque": ("demand", "torque", "measured"),
-    "guard": ("state", "reason", "tick", "flags", "enabled", "fault"),
-    "timing": ("cycle", "time", "deadline", "compute", "late", "lost", "stale", "clipped"),
+    "torque": ("demand", "torque", "measured", "residual", "allowed"),
+    "guard": ("state", "reason", "axis", "tick", "flags", "enabled", "fault"),
+    "timing": ("cycle", "time", "deadline", "command_time", "compute", "late", "lost", "clipped"),
     "reports": ("report_time", "reports", "invalid"),
 }
 """Quantities of each topic; all others belong to the topic `other`."""

@@ -205,6 +205,8 @@ def columns(servo: TrackingLaw, layout: Layout) -> dict[str, list[list[str]]]:
         "demand": torques,
         "torque": torques,
         "measured": torques,
+        "residual": torques,
+        "allowed": torques,
         "position": lengths,
         "velocity": [(name, f"{unit}/s") for name, unit in lengths],
         "report_time": [(axis, "s") for axis in axes],

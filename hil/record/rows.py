@@ -24,9 +24,10 @@ SCALARS: tuple[tuple[str, str], ...] = (
     ("flags", ""),  # `Flag` bits of the guard's verdict
     ("late", ""),  # counters so far
     ("lost", ""),
-    ("stale", ""),
     ("clipped", ""),
     ("pose_age", "s"),  # age of the last external pose; NaN before the first pose
+    ("command_time", "s"),  # of the loop's clock, when the commands were sent
+    ("axis", ""),  # axis that causes the stop; -1: none
 )
 """Scalar columns and their units."""
 
@@ -77,6 +78,8 @@ class Layout:
             "position": n,  # position that the drives report
             "velocity": n,
             "measured": n,  # torque that the drives report
+            "residual": n,  # torque of the motion beyond the sent one, and its bound
+            "allowed": n,
             "report_time": n,
             "reports": n,
             "invalid": n,

@@ -22,8 +22,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hil.state._stuck import Watch
-
 if TYPE_CHECKING:
     from hil.drives.feedback import Feedback
     from hil.settings import Axis
@@ -44,9 +42,6 @@ steps."""
 LONGEST_WAIT = 8.0
 """Longest gap for which the next report may be delayed, periods: after longer gaps the clock may
 have jumped."""
-
-MOST_EXCUSED = 50.0
-"""Largest number of reports after a gap that are exempt from the check for stuck encoders."""
 
 PATIENCE = 3
 """Consecutive implausible reports after which an axis counts as lost."""
@@ -86,11 +81,9 @@ class Observer:
         "_reported",
         "_slack",
         "_stamp",
-        "_watch",
         "implausible",
         "refused",
         "repeated",
-        "stuck",
         "t",
         "w",
         "x",
@@ -107,16 +100,13 @@ class Observer:
     def reset(self) -> None:
         """Reset all states, but not the counters."""
         self.x, self.w, self.t = math.nan, 0.0, -math.inf
-        self.refused, self.stuck = 0, False  # number of consecutive implausible reports
+        self.refused = 0  # number of consecutive implausible reports
         self._stamp = -math.inf  # instant in the last accepted report
         self._last = math.nan  # position in it
         self._reported = math.nan  # velocity in it
-        self._watch = Watch(encoder_step(self._axis), self._axis.torque_limit)
 
-    def take(
-        self, y: float, speed: float, t: float, known: float | None, effort: float, asked: float
-    ) -> bool:
-        """Process one report; return whether it is accepted and the axis is not stuck."""
+    def take(self, y: float, speed: float, t: float, known: float | None) -> bool:
+        """Process one report; return whether it is accepted."""
         if self.refused >= PATIENCE or not (math.isfinite(y) and math.isfinite(t)):
             return self._refuse()
         if abs(speed) > 2.0 * self._fastest:
@@ -126,15 +116,12 @@ class Observer:
             self.x, self.t, self._last, self._reported = y, t, y, speed
             self._stamp = t
             self.w = speed if speed == speed else 0.0
-            self._watch.look(y, self.w, known, effort, asked, t, 0.0)
             return True
         if dt <= 0.0:
             self.repeated += 1
             return False
         stamp = t
         missed = (t - self._stamp) / self._period
-        if missed > 1.5:
-            self._watch.excuse(round(min(missed, MOST_EXCUSED)))
         if 1.5 < missed < LONGEST_WAIT:
             t = self._sampled(y, t)
             dt = t - self.t
@@ -153,8 +140,7 @@ class Observer:
         self.w += gained + left * left * rest / dt
         self.t, self._last, self._reported, self.refused = t, y, speed, 0
         self._stamp = stamp
-        self.stuck = self._watch.look(y, self.w, known, effort, asked, t, dt)
-        return not self.stuck
+        return True
 
     def _sampled(self, y: float, t: float) -> float:
         """Estimated instant at which a report after a gap was sampled, as it may be delayed.
@@ -196,7 +182,6 @@ class Differentiator:
         self.position = np.full(n, np.nan)
         self.velocity = np.zeros(n)
         self.age = np.full(n, np.inf)
-        self.stuck = np.zeros(n, dtype=np.bool_)
         self.lost = np.zeros(n, dtype=np.bool_)
         self.implausible = np.zeros(n, dtype=np.int64)
         self.repeated = np.zeros(n, dtype=np.int64)
@@ -212,7 +197,6 @@ class Differentiator:
         self.position.fill(np.nan)
         self.velocity.fill(0.0)
         self.age.fill(np.inf)
-        self.stuck.fill(False)
         self.lost.fill(False)
 
     def update(
@@ -220,7 +204,6 @@ class Differentiator:
         feedback: Feedback,
         now: float,
         acceleration: NDArray[np.float64] | None = None,
-        torque: Sequence[float] | None = None,
     ) -> None:
         """Process new reports, and predict all axes to the present."""
         ahead = None if acceleration is None else acceleration.tolist()
@@ -228,7 +211,7 @@ class Differentiator:
             ahead = None
         counts = feedback.count.tolist()
         if counts != self._counts:
-            self._take(feedback, counts, now, ahead, self._none if torque is None else torque)
+            self._take(feedback, counts, now, ahead)
         position, velocity, age = [], [], []
         for i, observer in enumerate(self._observers):
             past, w = now - observer.t, observer.w
@@ -247,23 +230,17 @@ class Differentiator:
             self.ready = max(age, default=0.0) < math.inf
 
     def _take(
-        self,
-        feedback: Feedback,
-        counts: list[int],
-        now: float,
-        ahead: list[float] | None,
-        asked: Sequence[float],
+        self, feedback: Feedback, counts: list[int], now: float, ahead: list[float] | None
     ) -> None:
         """Pass new reports to the observers."""
         positions, times = feedback.position.tolist(), feedback.time.tolist()
-        efforts = feedback.torque.tolist()
         speeds = feedback.velocity.tolist() if self.use_reported else self._none
         clean = True
         for i, observer in enumerate(self._observers):
             if counts[i] != self._counts[i]:
                 sampled = min(times[i], now) - self.latency
                 known = None if ahead is None else ahead[i]
-                if not observer.take(positions[i], speeds[i], sampled, known, efforts[i], asked[i]):
+                if not observer.take(positions[i], speeds[i], sampled, known):
                     clean = False
         self._counts = counts
         if not (clean and self._clean):
@@ -273,7 +250,6 @@ class Differentiator:
     def _copy_findings(self) -> None:
         """Copy the observers' findings to the arrays; rarely needed."""
         observers = self._observers
-        self.stuck[:] = [o.stuck for o in observers]
         self.lost[:] = [o.refused >= PATIENCE for o in observers]
         self.implausible[:] = [o.implausible for o in observers]
         self.repeated[:] = [o.repeated for o in observers]

@@ -74,7 +74,8 @@ class Graphs:
     Results: present configuration, velocities for the law, all velocities, pose of the base in the
     anchor."""
     acceleration: Evaluator
-    """(q, s, u) to the acceleration of the motors due to control inputs u."""
+    """(q, s, u) to the acceleration of the motors due to control inputs u, the inertia of the
+    motors, shape (n, n), and the torques of the motors that hold the velocities, shape (n,)."""
     correct: Evaluator | None
     """(q, anchor, older, newer, share, position, attitude, gain) to (q, anchor, distance, angle).
     `older` and `newer` are stored poses, `share` places the measurement between them, and `gain` is
@@ -103,7 +104,7 @@ def make_graphs(model: ReducedModel, places: Places, measured: bool, gives: str)
         correct = Evaluator(function, [(nq,), (7,), (), ()], where, can_fail=False)
     return Graphs(
         Evaluator(step, [(nq,), (nv if measured else ns,), (nv,), (7,)], where, can_fail=False),
-        Evaluator(_acceleration(model, places), [(n,)], where, can_fail=False),
+        Evaluator(_acceleration(model, places), [(n,), (n, n), (n,)], where, can_fail=False),
         correct,
     )
 
@@ -144,14 +145,30 @@ def _acceleration(model: ReducedModel, places: Places) -> ca.Function:
     q, s, u = ca.SX.sym("q", model.nq), ca.SX.sym("s", model.ns), ca.SX.sym("u", model.nu)
     found = places.transmission
     rates = model.lift(q)[0] @ model.acceleration(q, s, u) + model.drift_acceleration(q, s)
+    motors = _inverse(ca.SX(model.input_matrix(q)))
+    shape = ca.sparsify(ca.DM(found.inverse[list(places.shape)]))
+    results = [
+        ca.sparsify(ca.DM(found.ratios)) @ rates[list(found.v)],
+        motors @ model.mass_matrix(q) @ shape,
+        motors @ model.bias(q, s),
+    ]
     return ca.Function(
         "estimator_acceleration",
         [q, s, u],
-        [ca.densify(ca.sparsify(ca.DM(found.ratios)) @ rates[list(found.v)])],
+        [ca.densify(part) for part in results],
         ["q", "s", "u"],
-        ["acceleration"],
+        ["acceleration", "inertia", "held"],
         {"cse": True},
     )
+
+
+def _inverse(matrix: ca.SX) -> ca.SX:
+    """Inverse of a matrix, or of more columns than rows the one of the smallest norm."""
+    rows, columns = matrix.shape
+    if rows == columns:
+        identity = matrix.is_constant() and np.array_equal(np.array(ca.DM(matrix)), np.eye(rows))
+        return ca.SX.eye(rows) if identity else ca.solve(matrix, ca.SX.eye(rows))
+    return matrix.T @ ca.solve(matrix @ matrix.T, ca.SX.eye(rows))
 
 
 def _base(model: ReducedModel, q: Array) -> tuple[Array, Array]:

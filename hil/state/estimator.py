@@ -81,11 +81,6 @@ class Estimator:
         that belong to the state, by least squares if motors share a joint.
     age : numpy.ndarray
         Age of the last sample of each axis, s, shape (n,); infinite before the first.
-    stuck : numpy.ndarray
-        Axes with wrongly constant reports, shape (n,), bool. Either the position is equal to the
-        bit although the axis must have moved, or the whole report is constant although the torque
-        given to `acceleration` changes. Slow axes are checked only while accelerations are given.
-        An encoder that fails while its axis creeps cannot be distinguished from one at rest.
     lost : numpy.ndarray
         Axes with several consecutive implausible positions, shape (n,), bool. Their reports are
         rejected until `start`.
@@ -110,6 +105,12 @@ class Estimator:
         instant, along possible motions of the base; NaN before the first pose.
     pose_age : float
         Age of the last accepted external pose, s; NaN before the first pose.
+    accelerated : numpy.ndarray
+        Accelerations of the last call of `acceleration`, shape (n,).
+    inertia : numpy.ndarray
+        Inertia of the motors then, shape (n, n).
+    held : numpy.ndarray
+        Torques of the motors that hold their velocities then, shape (n,).
     velocity_delay : float
         Delay of the velocities if the acceleration is unknown, s; it counts from the sample, `age`
         before the present.
@@ -153,18 +154,19 @@ class Estimator:
         self._ratios, self._inverse = found.ratios, found.inverse
         self._rates = np.zeros(len(found.joints))  # velocities of the joints
         self.position, self.velocity, self.age = np.full(n, np.nan), np.zeros(n), joints.age
-        self.stuck, self.lost = joints.stuck, joints.lost
+        self.lost = joints.lost
         self.implausible, self.repeated = joints.implausible, joints.repeated
         self.q, self.v, self.s = np.zeros(model.nq), np.zeros(model.nv), np.zeros(servo.nw)
         self._measured_q = np.array(self._places.q, dtype=np.intp)
-        self._shape_joints = np.array(self._places.shape, dtype=np.intp)
         # Assignment to a memoryview takes a third of the time of assignment to an array.
         inputs: list[Any] = [memoryview(part[:, 0].data) for part in step.inputs]
         self._q_in, self._y_in, self._w_in, self._dt_in, self._anchor_in = inputs
         self._results = tuple(part[:, 0] for part in step.outputs)
         acting = self._graphs.acceleration
         self._acting = tuple(part[:, 0] for part in acting.inputs)
-        self._accelerated: NDArray[np.float64] = acting.outputs[0][:, 0]
+        self.accelerated: NDArray[np.float64] = acting.outputs[0][:, 0]
+        self.inertia, self.held = acting.outputs[1], acting.outputs[2][:, 0]
+        self._shape = list(model.shape) if servo.use_measured_velocity else list(range(model.ns))
 
         self._anchor = np.array(_LEFT)
         self._times = np.full(REMEMBERED, -math.inf)
@@ -213,7 +215,6 @@ class Estimator:
         self.s.fill(0.0)
         self._joints.reset()
         self._rates.fill(0.0)
-        self._torque: list[float] | None = None
         self._anchor[:] = _LEFT
         self._times.fill(-math.inf)
         self._newest, self._now = -1, math.nan
@@ -253,7 +254,7 @@ class Estimator:
             `valid`.
         """
         joints = self._joints
-        joints.update(feedback, now, acceleration, self._torque)
+        joints.update(feedback, now, acceleration)
         # The guard judges motors by the state, from which a replay computes them too.
         y = self._inverse @ joints.position
         np.matmul(self._inverse, joints.velocity, out=self._rates)
@@ -299,7 +300,7 @@ class Estimator:
         Parameters
         ----------
         torque : array_like
-            Sent or reported torque of the axes, shape (n,), N m (N); also used for `stuck`.
+            Sent or reported torque of the axes, shape (n,), N m (N).
 
         Returns
         -------
@@ -309,10 +310,9 @@ class Estimator:
         """
         q, s, u = self._acting
         q[:], u[:] = self.q, torque
-        self._torque = u.tolist()
-        self._rates.take(self._shape_joints, out=s, mode="clip")
+        s[:] = self.s[self._shape]
         self._graphs.acceleration.trigger()
-        return self._accelerated
+        return self.accelerated
 
     @property
     def disagrees(self) -> bool:

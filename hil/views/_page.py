@@ -223,7 +223,6 @@ def quality_table(
             ("cycles", "cycle"),
             ("late cycles", "late"),
             ("missing reports", "lost"),
-            ("repeated reports", "stale"),
             ("limited cycles", "clipped"),
         )
     }

@@ -203,7 +203,7 @@ def picture(
     lines = Text(
         f"{done}; tracking error (m, rad): {', '.join(errors)}\n"
         f"cycles {number('cycle'):.0f}, late {number('late'):.0f}, lost {number('lost'):.0f}, "
-        f"stale {number('stale'):.0f}, clipped {number('clipped'):.0f}; "
+        f"clipped {number('clipped'):.0f}; "
         f"last cycle began {(number('time') - number('deadline')) * 1e6:.0f} us after its "
         f"deadline and computed for {number('compute') * 1e6:.0f} us"
     )

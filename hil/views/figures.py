@@ -45,7 +45,7 @@ CAPTIONS = {
     "with the limits of the rig.",
     "timing": "Lateness of the cycles after their deadlines, and their computing times.",
     "guard": "State of the latch, cycles whose torques the guard changed, cycles in which the law "
-    "kept a limit, and counters of late and limited cycles and of missing and repeated reports.",
+    "kept a limit, and counters of late and limited cycles and of missing reports.",
 }
 
 
@@ -182,7 +182,7 @@ def guard_figure(record: Record) -> Figure:
             f"{name}: {record[name][-1] if len(record) else 0.0:.6g}",
             style={"drawstyle": "steps-post"},
         )
-        for name in ("late", "lost", "stale", "clipped")
+        for name in ("late", "lost", "clipped")
     ]
     nothing = np.full(len(record), np.nan)
     states = [

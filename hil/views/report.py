@@ -43,7 +43,6 @@ def quality_rows(record: Record) -> list[tuple[str, str, str, bool | None]]:
     for name, what in (
         ("late", "late cycles"),
         ("lost", "missing reports"),
-        ("stale", "repeated reports"),
         ("clipped", "cycles with a limited torque"),
     ):
         values = record[name]

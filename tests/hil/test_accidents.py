@@ -161,7 +161,7 @@ def test_7_a_watchdog_does_not_hang_on_one_clock():
 
         bench.at(CYCLE, stop_clock)
         outcome = bench.run()
-        stops(bench, outcome, Reason.LOST)
+        stops(bench, outcome, Reason.POWER_LOST)
         assert bench.stopped == bench.row(CYCLE) + bench.rig.policies.max_consecutive_faults
 
 
@@ -205,7 +205,7 @@ def test_10_after_a_power_cycle_nothing_resumes():
     with Bench() as bench:
         bench.at(CYCLE, bench.world.fault, cycled)
         outcome = bench.run()
-        stops(bench, outcome, Reason.DRIVE_FAULT, Reason.DRIVE_OFF, Reason.LOST)
+        stops(bench, outcome, Reason.DRIVE_FAULT, Reason.DRIVE_OFF, Reason.LOST, Reason.POWER_LOST)
         struck = bench["time"][bench.row(CYCLE)]
         assert not loads_after(bench, struck + 1e-3)[:, TURRET].any()
 
@@ -316,7 +316,7 @@ def test_14_the_last_torque_is_not_held():
     with Bench() as bench:
         bench.at(CYCLE, bench.world.fault, blind)
         outcome = bench.run()
-        stops(bench, outcome, Reason.LOST)
+        stops(bench, outcome, Reason.POWER_LOST)
         gone = bench["time"][bench.row(CYCLE)]
         patience = bench.rig.policies.max_consecutive_faults
         after = loads_after(bench, gone + (patience + 3) * PERIOD + bench.rig.policies.stop_time)

@@ -59,13 +59,16 @@ def controller(**others):
         state=State.RUN, phase=Phase.NONE, may_run=False, may_leave=False, cycles=0, period=PERIOD
     )
     made.quality = SimpleNamespace(
-        cycles=0, lost=0, late=0, skipped=0, clipped=0, stale=0, invalid=0, refused=0
+        cycles=0, lost=0, late=0, skipped=0, clipped=0, invalid=0, refused=0
     )
     made.feedback = SimpleNamespace(
-        fault=np.array([False, False]), enabled=np.array([True, True]), position=np.zeros(2)
+        fault=np.array([False, False]),
+        enabled=np.array([True, True]),
+        position=np.zeros(2),
+        count=np.zeros(2, int),
     )
     made._exchange = SimpleNamespace(
-        paused=False, absent=[0, 0], foreign=0, delayed=False, refused=0, ages=np.zeros(2)
+        paused=False, absent=[0, 0], foreign=0, late=-1, refused=0, ages=np.zeros(2)
     )
     made._failures, made._arming = Failures(made.rig.policies), _Arming(since=100.0)
     made._standstills, made._stops = Standstills(made.clock), 0
@@ -192,7 +195,8 @@ def armed(reason=Reason.NONE, started=True, **others):
     """A controller that is armed, whose state may not be used for a reason."""
     made = controller(**others)
     made.latch.state = State.ARMED
-    made.estimator = SimpleNamespace(started=started)
+    made.estimator = SimpleNamespace(started=started, s=np.zeros(2))
+    made.residual = SimpleNamespace(start=lambda *_: None)
     made._reason_of_estimator = lambda: reason
     return made
 
@@ -395,13 +399,13 @@ def test_the_guard_stops_an_armed_rig_once_its_state_is_estimated(
     made, steps = controller(), []
     made.latch.state, made.latch.action = state, Action.OFF
     made.latch.step = lambda now, reason, speed: steps.append(reason)
-    made._still = np.zeros(2)
+    made._still = made._before = np.zeros(2)
     made.estimator = SimpleNamespace(
         started=started, velocity=np.zeros(2), position=np.zeros(2), valid=True
     )
     made.limits = None
-    verdict = SimpleNamespace(reason=Reason.NOT_FINITE)
-    made._torque = SimpleNamespace(judge=lambda *_: verdict, act=yes, sent=None, flags=0)
+    verdict = SimpleNamespace(reason=Reason.NOT_FINITE, axis=0)
+    made._torque = SimpleNamespace(judge=lambda *_: verdict, act=yes, sent=np.zeros(2), flags=0)
     made._end_holding = made._check_again = yes
     made._exchange.send = lambda *_, **__: None
     made._judge_and_act(100.0, Reason.NONE)

@@ -84,7 +84,7 @@ def test_an_answer_to_a_command_is_as_old_as_its_way_there_and_back(came, sample
     bus = Frames(came)
     bus.clock.time = min(came, 10.0)
     made = exchange(bus, Drive())
-    made._sent = 9.994
+    made.sent = 9.994
     made.take(10.0)
     assert made.feedback.time[0] == pytest.approx(sampled, abs=1e-12)
 
@@ -92,7 +92,7 @@ def test_an_answer_to_a_command_is_as_old_as_its_way_there_and_back(came, sample
 def test_a_listener_takes_a_report_for_as_old_as_its_cycle():
     bus = Frames(10.001)
     made = exchange(bus, Drive(), talks=False)
-    made._sent = 9.994
+    made.sent = 9.994
     made.take(10.0)
     assert made.feedback.time[0] == 10.0
 
@@ -105,8 +105,14 @@ def test_a_report_that_missed_its_window_was_sampled_when_its_cycle_was_opened()
     bus.clock.time = 10.004
     made.take(10.004)
     assert made.feedback.time[0] == pytest.approx(10.0 + LATENCY, abs=1e-12)
+    # Later ones by more periods answer earlier cycles: each the oldest that is outstanding.
+    bus.instants = [10.0115]
+    bus.clock.time = 10.012
+    made.take(10.012)
+    assert made.feedback.time[0] == pytest.approx(10.004 + LATENCY, abs=1e-12)
+    made = exchange(bus, Asked())
     # Without delay it is the instant at which it came.
-    bus.instants = [10.009]
+    bus.instants, bus.clock.time = [10.009], 10.008
     made.take(10.008)
     assert made.feedback.time[0] == pytest.approx(10.009, abs=1e-12)
 
@@ -300,7 +306,7 @@ def test_drives_that_answer_commands_go_without_one_in_a_pause(
     bus = Refusing(True, True)
     made, calls = two(bus, drive), []
     made._punctual = SimpleNamespace(
-        pauses=pauses, postpone=lambda: calls.append(True), ask=lambda _: None
+        pauses=pauses, postpone=lambda: calls.append(True), ask=lambda *_: None
     )
     made.send(None, np.zeros(2), pausing=pausing)
     assert (len(bus.sent), len(calls)) == (sent, postponed)
@@ -312,7 +318,7 @@ def test_one_drive_that_answers_commands_is_enough_for_a_pause(pausing, sent, po
     made, calls = two(bus, Drive), []
     made._answers = [True, False]
     made._punctual = SimpleNamespace(
-        pauses=True, postpone=lambda: calls.append(True), ask=lambda _: None
+        pauses=True, postpone=lambda: calls.append(True), ask=lambda *_: None
     )
     made.send(None, np.zeros(2), pausing=pausing)
     assert (len(bus.sent), len(calls)) == (sent, postponed)

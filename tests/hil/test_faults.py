@@ -206,7 +206,8 @@ def test_a_short_fault_that_tells_wrong_things(file, axis, kind, way):
 # -- long faults -------------------------------------------------------------------------------
 
 
-WATCHDOG = (Reason.DRIVE_FAULT, Reason.DRIVE_OFF, Reason.LOST)
+LOST = Reason.LOST, Reason.POWER_LOST
+WATCHDOG = (Reason.DRIVE_FAULT, Reason.DRIVE_OFF, *LOST)
 WRONG_NUMBERS = (
     *WATCHDOG,
     Reason.STUCK,
@@ -217,10 +218,10 @@ WRONG_NUMBERS = (
     Reason.TICK_REFUSED,
 )
 STOPPED_BY = [
-    ("drop", "to_host", {}, (Reason.LOST,)),
+    ("drop", "to_host", {}, LOST),
     ("drop", "to_drive", {}, WATCHDOG),
-    ("drop", "both", {}, (Reason.LOST,)),
-    ("delay", "to_host", {"value": 0.06}, (Reason.LOST, Reason.STALE)),
+    ("drop", "both", {}, LOST),
+    ("delay", "to_host", {"value": 0.06}, (*LOST, Reason.STALE)),
     ("delay", "to_drive", {"value": 0.15}, WATCHDOG),
     ("corrupt", "to_host", {}, WRONG_NUMBERS),
     ("corrupt", "to_drive", {}, WATCHDOG),
@@ -228,7 +229,7 @@ STOPPED_BY = [
     ("stale", "to_host", {}, WRONG_NUMBERS),
     ("freeze", "both", {}, (Reason.STUCK,)),
     ("drive_fault", "both", {}, (Reason.DRIVE_FAULT,)),
-    ("bus_off", "both", {}, (Reason.LOST,)),
+    ("bus_off", "both", {}, LOST),
     ("power_cycle", "both", {}, WATCHDOG),
 ]
 LONG_BY_DEFAULT = {

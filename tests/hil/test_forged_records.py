@@ -312,7 +312,7 @@ def test_manifests_of_nonsense_are_refused(folder, entries):
         ("elapsed", 0.0),
         ("late", 1.0),
         ("lost", 1.0),
-        ("stale", 1.0),
+        ("axis", 1.0),
         ("clipped", 0.0),
         ("enabled", 0.0),
         ("fault", 1.0),

@@ -1,5 +1,7 @@
 """Late cycles, lost and late reports, and loops that are held up."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -132,7 +134,7 @@ def test_lost_reports(axis, cycles):
             assert outcome.quality.lost == n * cycles
             assert run.sum() == len(bench.plan) - 1
         else:
-            assert outcome.reason is Reason.LOST
+            assert outcome.reason is (Reason.POWER_LOST if axis == "*" else Reason.LOST)
             assert bench.stopped == bench.row(20) + patience
         bench.check()
 
@@ -455,16 +457,16 @@ class Line:
             pausing = self.watch.pauses
             pauses += pausing
             if not pausing:
-                self.watch.ask(0)
+                self.watch.ask(0, float(self.cycle))
                 if not lost:
                     self.flying.append(self.cycle + delay)
             due = [instant for instant in self.flying if instant <= self.cycle]
             self.flying = [instant for instant in self.flying if instant > self.cycle]
             for _ in due:
                 self.watch.come(0)
-            self.watch.end([bool(due)], pausing)
+            self.watch.end([bool(due)], [False], pausing)
             self.cycle += 1
-            if self.watch.delayed:
+            if self.watch.late >= 0:
                 break
         return pauses
 
@@ -473,10 +475,28 @@ class Line:
 def test_late_by_whole_cycles(delay):
     line = Line()
     assert line.run(50) == 0
-    assert not line.watch.delayed
+    assert line.watch.late < 0
     pauses = line.run(delay + PATIENCE + 2 + sum(SEQUENCE), delay)
     assert CONFIRMED <= pauses <= 1 + len(SEQUENCE)
-    assert line.watch.delayed
+    assert line.watch.late == 0
+
+
+@pytest.mark.parametrize(("cycles", "late"), [(PATIENCE, -1), (PATIENCE + 1, 0)])
+def test_reports_outside_of_the_window_in_many_cycles_are_late(cycles, late):
+    watch = Punctuality(1, PATIENCE)
+    for k in range(3):
+        watch.end([k == 1], [True], False)  # one in time ends the count
+    for _ in range(cycles - 1):
+        watch.end([False], [True], False)
+    assert watch.late == late
+
+
+def test_a_report_answers_the_oldest_outstanding_request():
+    watch = Punctuality(2, PATIENCE)
+    for instant in (1.0, 2.0, 3.0):
+        watch.ask(1, instant)
+    assert [watch.come(1) for _ in range(3)] == [1.0, 2.0, 3.0]
+    assert math.isnan(watch.come(1))
 
 
 def test_lost_reports_cost_one_pause_and_are_forgotten():
@@ -485,7 +505,7 @@ def test_lost_reports_cost_one_pause_and_are_forgotten():
     line.run(3, lost=True)
     assert line.run(PATIENCE) == 0  # not yet
     assert line.run(100) == 1
-    assert not line.watch.delayed
+    assert line.watch.late < 0
 
 
 def test_reports_that_were_held_up_for_a_while_catch_up():
@@ -494,7 +514,7 @@ def test_reports_that_were_held_up_for_a_while_catch_up():
     for delay in (3, 2, 1, 0):
         line.run(1, delay)
     assert line.run(50) == 0
-    assert not line.watch.delayed
+    assert line.watch.late < 0
 
 
 def test_one_that_is_late_by_chance_in_a_pause_is_not_enough():
@@ -506,7 +526,7 @@ def test_one_that_is_late_by_chance_in_a_pause_is_not_enough():
     line.run(1)
     assert line.run(sum(SEQUENCE) + 1) == len(SEQUENCE)
     assert line.run(50) == 0
-    assert not line.watch.delayed
+    assert line.watch.late < 0
 
 
 @pytest.mark.parametrize("file", [ROVER, ROVER_MIT])
@@ -558,6 +578,39 @@ def test_reports_that_become_late_stop_the_run(file, delay):
     stopped = bench.stopped - bench.row(AT)
     assert 3 < stopped < 2 * patience + sum(SEQUENCE) + 8
     assert (bench["state"][bench.stopped :] == State.STOP).all()
+
+
+@pytest.mark.parametrize("delay", [9e-3, 13.3e-3, 29e-3, 45.2e-3])
+def test_reports_that_arrive_between_the_windows_stop_the_run(delay):
+    """Each cycle has a report, which looks 3 ms old by the last SYNC."""
+    rig = rig_of(policies={"max_consecutive_faults": 15, "stop_time": 0.1})
+    with Bench(rig=rig, duration=1.0) as bench:
+        fault = Fault("delay", "turret", value=delay, way="to_host")
+        bench.at(AT, bench.world.fault, fault)
+        outcome = bench.run()
+        assert outcome.reason is Reason.STALE
+        assert "axis `turret`" in outcome.detail
+        late = (bench.stopped - bench.row(AT)) * PERIOD
+        assert late < delay + 40 * PERIOD
+        # Before the stop no age is believed that is less than the delay, once one is seen.
+        ages = (bench["time"] - bench.columns["report_time"][:, 2])[
+            bench.row(AT) + 14 : bench.stopped
+        ]
+        assert ages.min() > delay - 2.5e-3
+        bench.check()
+
+
+@pytest.mark.parametrize("delay", [20e-3, 60e-3])
+def test_commands_that_become_late_stop_the_run(delay):
+    """With SYNC: the reports are late by as much."""
+    rig = rig_of(policies={"max_consecutive_faults": 15, "stop_time": 0.1})
+    with Bench(rig=rig, duration=1.5) as bench:
+        fault = Fault("delay", "turret", value=delay, way="to_drive")
+        bench.at(AT, bench.world.fault, fault)
+        outcome = bench.run()
+        assert outcome.reason in (Reason.STALE, Reason.DELAYED, Reason.LOST)
+        assert "axis `turret`" in outcome.detail
+        bench.check()
 
 
 def test_lost_frames_do_not_count_as_late():

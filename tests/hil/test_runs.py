@@ -199,7 +199,7 @@ def test_an_axis_that_the_estimator_gave_up_is_not_run():
 
         estimator.update = lost
         outcome = bench.run()
-        assert outcome.reason is Reason.LOST
+        assert outcome.reason is Reason.JUMP
         assert not bench.run_rows.any()
         assert not bench["torque"].any()
 
@@ -214,14 +214,14 @@ def test_a_pose_that_is_required_is_waited_for_and_without_it_nothing_runs():
         assert not bench["torque"].any()
 
 
-def test_a_drive_that_is_enabled_but_gives_no_torque_is_noticed_by_the_error():
+def test_a_drive_that_is_enabled_but_gives_no_torque_is_noticed():
     rig = rig_of(policies={"largest_error": 0.3, "stop_time": 0.1})
     with Bench(rig=rig, duration=4.0) as bench:
         drive = bench.world.drives[bench.names.index("upper_arm")]
         drive.torque = lambda now: 0.0
         outcome = bench.run()
-        assert outcome.reason in (Reason.TRACKING, Reason.OVERSPEED, Reason.OUT_OF_RANGE)
-        assert outcome.elapsed < 2.0
+        assert outcome.reason is Reason.IGNORED
+        assert outcome.elapsed < 0.2
         assert np.abs(bench["error"][bench.run_rows][-1]).max() < 0.5
         bench.check()
 

@@ -98,7 +98,7 @@ def check_odometry(rig, servo, run, has_model):
         return estimator.acceleration(run.u[stride * k - 1]) if has_model else None
 
     def look(k, now):
-        suspects.append(estimator.stuck.any() or not estimator.valid)
+        suspects.append(not estimator.valid)
 
     times = run.t[::stride]
     now, q, s, _ = encoders.follow(run.q[::stride], times, look, acceleration)

@@ -1,0 +1,428 @@
+"""Residual of every axis: the torque that its motion needs beyond the one that was sent.
+
+Observers of the third order follow the position y of each motor, its speed and the acceleration d
+that the model lacks, with three poles at one rate (a critically damped g-h-k filter). With the
+model's acceleration a, the time dt between two samples and ``theta = exp(-rate dt)``:
+
+    x- = x + (w + (a + d) dt/2) dt      w- = w + (a + d) dt       r = y - x-
+    x  = x- + (1 - theta^3) r           w  = w- + 3/2 (1 - theta)^2 (1 + theta) r / dt
+    d  = d + (1 - theta)^3 r / dt^2
+
+The residual torque is ``A d`` with the inertia A of the motors in the reduced model, wheels and
+momentum included: the disturbance of a momentum observer. It is allowed to be as large as the
+numbers of the motor explain: friction, losses of the gear, steps of the encoder, and a share of the
+torques of the model. Observers at several rates judge each axis: fast ones detect large faults
+early, slow ones small faults that the steps of the encoder hide from the fast ones.
+
+All functions take and give plain numbers in a fixed order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.reasons import Reason
+from hil.state._differentiation import SLACK, encoder_step
+from hil.state._explanation import Cause, Sample, Tracked, explain
+
+if TYPE_CHECKING:
+    from hil._concur import TrackingLaw
+    from hil.settings import Axis, Rig
+
+RATES = 100.0, 40.0, 12.0
+"""Poles of the observers, 1/s."""
+
+FLOOR = 0.01
+"""Allowed residual, as a fraction of the torque limit."""
+
+PEAK = 0.265
+"""Largest change of d, relative to rate^2, by a step of the position of one: 0.231 for poles that
+are slow against the period, and at most 0.262."""
+
+TIMING = 1e-4
+"""Uncertainty of the instant of a sample, s."""
+
+GAP = 1.5
+"""Time without a report after which an observer restarts at the next position, periods."""
+
+MEMORY = 0.8
+"""Time for which samples are kept to explain a residual, s."""
+
+PATIENCE = 0.02, 0.06
+"""Largest impulse of the torque, as a fraction of its limit times 1 s, and longest time, s, after
+which a residual beyond its bound stops the rig even if its cause is not clear."""
+
+LOOKS = frozenset({4, 8, 16, 32, 64})
+"""Numbers of cycles after which the cause of a residual is computed."""
+
+STEPS, REPEATS = 5.0, 3
+"""Way of an axis, in steps of its encoder, and number of reports, for which its position may stay
+the same although it should move."""
+
+HALF = 0.5
+"""Share of its bound from which a residual may explain why an axis is too fast or too far."""
+
+CHANGE = 0.5
+"""Fraction of the floor that is allowed for a sudden change of a residual."""
+
+
+CAUSES = frozenset(
+    {
+        Reason.STUCK,
+        Reason.WRONG_SIGN,
+        Reason.TORQUE_SCALE,
+        Reason.COUNT_SCALE,
+        Reason.IGNORED,
+        Reason.CONTACT,
+        Reason.DELAYED,
+    }
+)
+"""Reasons of stops by a residual."""
+
+
+def coast(state: Tracked, a: float, dt: float) -> Tracked:
+    """Advance an observer without a sample."""
+    x, w, d = state
+    a += d
+    return Tracked(x + (w + 0.5 * a * dt) * dt, w + a * dt, d)
+
+
+def correct(state: Tracked, y: float, dt: float, rate: float) -> tuple[Tracked, float]:
+    """Correct an observer by a sample, dt after the one before; return also the innovation."""
+    x, w, d = state
+    rest = y - x
+    theta = math.exp(-rate * dt)
+    left = 1.0 - theta
+    x += (1.0 - theta * theta * theta) * rest
+    w += 1.5 * left * left * (1.0 + theta) * rest / dt
+    d += left * left * left * rest / (dt * dt)
+    return Tracked(x, w, d), rest
+
+
+class Still(NamedTuple):
+    """Expected motion of an axis since its position changed last."""
+
+    repeats: int  # number of equal reports
+    w: float
+    d: float  # acceleration that the model lacked then
+    way: float  # least way
+
+
+def wait(still: Still, a: float, drag: float, dt: float) -> Still:
+    """Continue the least motion for one more equal report; `drag` may brake it.
+
+    Accelerations of the model that would drive it on do not count: another axis may be faulty.
+    """
+    repeats, w, d, way = still
+    ahead = 1.0 if w > 0.0 else -1.0
+    speed = max(abs(w) + (min(ahead * (a + d), 0.0) - drag) * dt, 0.0)
+    return Still(repeats + 1, ahead * speed, d, way + speed * dt)
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """Residuals that the numbers of a motor explain, N m (N), rad (m)."""
+
+    limit: float
+    viscous: float
+    dry: float  # Coulomb friction and its excess at breakaway
+    losses: float  # one minus the efficiency of the gear
+    share: float  # of the model's torques
+    step: float  # of the encoder
+    timing: float  # uncertainty of the instant of a sample, s
+
+    def torque(self, applied: float, held: float, speed: float) -> float:
+        """Allowed residual torque without encoder noise.
+
+        `applied`: largest torque of the last instants, `held`: torque that holds the state.
+        """
+        friction = self.viscous * abs(speed) + self.dry + self.losses * applied
+        return FLOOR * self.limit + friction + self.share * max(applied, abs(held))
+
+    def change(self, torque: float) -> float:
+        """Allowed sudden change of the residual torque for one of the applied torque."""
+        return CHANGE * FLOOR * self.limit + 2.0 * self.dry + self.share * abs(torque)
+
+    def blur(self, speed: float) -> float:
+        """Uncertainty of a position."""
+        return self.step + self.timing * abs(speed)
+
+
+def allowance_of(axis: Axis, rig: Rig) -> Allowance:
+    """Allowance of an axis of a rig."""
+    motor = next((m for m in rig.task.robot.motors if m.name == axis.name), None)
+    viscous, coulomb, excess = (0.0, 0.0, 0.0) if motor is None else motor.friction
+    emulated = rig.emulator
+    return Allowance(
+        axis.torque_limit,
+        viscous + emulated.viscous.get(axis.name, 0.0),
+        coulomb + excess + emulated.friction.get(axis.name, 0.0),
+        0.0 if motor is None else 1.0 - motor.efficiency,
+        rig.estimator.model_error,
+        encoder_step(axis),
+        TIMING + emulated.jitter,
+    )
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Reason of a stop by the motion of an axis, with its numbers."""
+
+    reason: Reason
+    axis: int
+    detail: str
+
+
+class Residual:
+    """Residuals of all axes; `follow` processes a cycle.
+
+    A residual beyond its bound stops the rig as soon as its cause is clear, or when `PATIENCE` is
+    over. A sudden change of a residual stops it only if an encoder clearly causes it: no bounded
+    force changes a speed within a sample.
+
+    Attributes
+    ----------
+    torque, allowed : numpy.ndarray
+        Residual of each axis and its bound, of the observer whose residual is the larger part of
+        its bound, N m (N), shape (n,).
+    """
+
+    def __init__(self, rig: Rig, servo: TrackingLaw) -> None:
+        model = servo.model
+        measured = servo.use_measured_velocity
+        velocities = model.robot.freedom_names if measured else model.shape_names
+        self.allowances = [allowance_of(axis, rig) for axis in rig.axes]
+        self._fastest = [axis.speed_limit for axis in rig.axes]
+        self._period, self._latency = rig.loop.period, rig.estimator.latency
+        n = self.size = len(rig.axes)
+        self.torque, self.allowed = np.zeros(n), np.zeros(n)
+        self._fade = math.exp(-RATES[-1] * self._period)
+        kept = max(8, round(MEMORY / self._period))
+        self._samples: list[deque[Sample]] = [deque(maxlen=kept) for _ in rig.axes]
+        self._names = [axis.name for axis in rig.axes]
+        found = rig.transmission
+        known = {*found.joints} <= {*velocities}
+        self._joints = [velocities.index(name) for name in found.joints] if known else []
+        self._ratios = found.ratios
+        self.start([0] * n, np.zeros(len(velocities)))
+
+    def start(self, counts: Sequence[int], s: NDArray[np.float64]) -> None:
+        """Restart at the next reports, after numbers of reports, with the velocities of the law."""
+        n = self.size
+        self._counts, self._speeds = list(counts), [0.0] * n
+        if self._joints:
+            self._speeds = (self._ratios @ s[self._joints]).tolist()
+        self._times = [-math.inf] * n  # of the observers
+        self._seen = [(-math.inf, math.nan)] * n  # instant and position of the last report
+        self._states = [[Tracked(math.nan, 0.0, 0.0)] * n for _ in RATES]
+        self._applied, self._mean = [0.0] * n, [0.0] * n
+        self._axis, self._firm, self._since, self._impulse = -1, False, 0, 0.0
+        self._still = [Still(0, 0.0, 0.0, 0.0)] * n
+        self.torque.fill(0.0)
+        self.allowed.fill(0.0)
+        for samples in self._samples:
+            samples.clear()
+
+    def follow(
+        self,
+        positions: Sequence[float],
+        times: Sequence[float],
+        counts: Sequence[int],
+        torques: Sequence[float],
+        accelerations: Sequence[float],
+        inertia: NDArray[np.float64],
+        held: Sequence[float],
+    ) -> Finding | None:
+        """Process the reports of a cycle; return the reason to stop, if there is one.
+
+        `torques` acted since the last sample, with the model's `accelerations` of the motors, their
+        `inertia` and the torques that hold the state, at the state of the last cycle.
+        """
+        for i, (count, torque) in enumerate(zip(counts, torques, strict=True)):
+            self._applied[i] = max(abs(torque), self._applied[i] * self._fade)
+            self._mean[i] += (1.0 - self._fade) * (torque - self._mean[i])
+            drag = self.allowances[i].change(torque - self._mean[i]) / float(inertia[i, i])
+            if count != self._counts[i]:
+                sampled = times[i] - self._latency
+                self._take(i, positions[i], sampled, accelerations[i], torque, drag)
+            elif self._times[i] > -math.inf:
+                sampled = self._times[i] + self._period
+                self._miss(i, sampled, accelerations[i], torque)
+        self._counts = list(counts)
+        suspect, sudden = self._compare(inertia.tolist(), held, torques)
+        shares = np.abs(self.torque) > HALF * self.allowed
+        for i, still in enumerate(self._still):
+            stands = still.repeats >= REPEATS and still.way > STEPS * self.allowances[i].step
+            if stands and not (shares.any() and not shares[i]):  # by the fault of another axis
+                return self._stuck(i, still)
+        passed = self._firm and abs(self.torque[self._axis]) <= self.allowed[self._axis]
+        if self._axis < 0 or passed or (suspect >= 0 and not self._firm):
+            self._firm = suspect >= 0
+            self._axis = suspect if self._firm else sudden
+            self._since, self._impulse = 0, 0.0
+        if self._axis < 0:
+            return None
+        return self._judge(torques, inertia)
+
+    def _take(self, i: int, y: float, t: float, a: float, u: float, drag: float) -> None:
+        """Pass a report to the observers of an axis."""
+        dt = t - self._times[i]
+        if not (y - y == 0.0 and a - a == 0.0):
+            return
+        if not 0.0 < dt <= GAP * self._period:  # also at the start: its instant may be wrong
+            for states in self._states:
+                _, w, d = states[i]
+                if dt == math.inf:
+                    w = self._speeds[i]
+                elif dt > 0.0:
+                    w = coast(states[i], a, dt).w
+                states[i] = Tracked(y, w, d)
+            self._samples[i].clear()
+            self._still[i] = Still(0, 0.0, 0.0, 0.0)
+            self._keep(i, y, t, a, u, 0.0)
+            return
+        passed = t - self._seen[i][0]
+        reach = self._fastest[i] * passed + SLACK * self.allowances[i].step
+        if abs(y - self._seen[i][1]) > reach:
+            return  # a wrong frame; an encoder that jumps is lost
+        if y == self._seen[i][1]:
+            self._still[i] = wait(self._still[i], a, drag, dt)
+            moves = abs(self._states[-1][i].w) * dt > self.allowances[i].step
+            if moves and self._still[i].repeats < REPEATS:
+                return self._miss(i, t, a, u)  # the report may have come twice
+        rest = 0.0
+        for states, rate in zip(self._states, RATES, strict=True):
+            states[i], rest = correct(coast(states[i], a, dt), y, passed, rate)
+        if y != self._seen[i][1]:
+            self._still[i] = Still(0, self._states[-1][i].w, self._states[-1][i].d, 0.0)
+        self._keep(i, y, t, a, u, rest)
+
+    def _miss(self, i: int, t: float, a: float, u: float) -> None:
+        """Continue the observers of an axis without a report."""
+        dt = t - self._times[i]
+        for states in self._states:
+            states[i] = coast(states[i], a, dt)
+        self._times[i] = t
+        self._samples[i].append(Sample(t, math.nan, a, u, self._states[-1][i], 0.0))
+
+    def _keep(self, i: int, y: float, t: float, a: float, u: float, rest: float) -> None:
+        """Keep a report, after which the observers are as they are now."""
+        self._times[i], self._seen[i] = t, (t, y)
+        self._samples[i].append(Sample(t, y, a, u, self._states[-1][i], rest))
+
+    def _compare(
+        self, inertia: list[list[float]], held: Sequence[float], torques: Sequence[float]
+    ) -> tuple[int, int]:
+        """Compare residuals with their bounds; return the axis furthest beyond, or -1, of both."""
+        suspect = sudden = -1
+        most = rise = 1.0
+        slow = self._states[-1]
+        blurs = [own.blur(state.w) for own, state in zip(self.allowances, slow, strict=True)]
+        residuals, bounds = [], []
+        for i, (own, row) in enumerate(zip(self.allowances, inertia, strict=True)):
+            blur = 0.0
+            for part, each in zip(row, blurs, strict=True):
+                blur += abs(part) * each
+            found = []
+            for states in self._states:
+                torque = 0.0
+                for part, state in zip(row, states, strict=True):
+                    torque += part * state.d
+                found.append(torque)
+            allowed = own.torque(self._applied[i], held[i], slow[i].w)
+            share, kept = -1.0, (0.0, allowed)
+            for torque, rate in zip(found, RATES, strict=True):
+                bound = allowed + PEAK * rate * rate * blur
+                if abs(torque) > share * bound:
+                    share, kept = abs(torque) / bound, (torque, bound)
+            residuals.append(kept[0])
+            bounds.append(kept[1])
+            if share > most:
+                most, suspect = share, i
+            noise = PEAK * RATES[0] * RATES[0] * blur
+            share = abs(found[0] - found[-1]) / (own.change(torques[i] - self._mean[i]) + noise)
+            if share > rise:
+                rise, sudden = share, i
+        self.torque[:], self.allowed[:] = residuals, bounds
+        return suspect, sudden
+
+    def _judge(self, torques: Sequence[float], inertia: NDArray[np.float64]) -> Finding | None:
+        """Judge the axis under suspicion."""
+        i, self._since = self._axis, self._since + 1
+        largest = max(abs(torques[i]), abs(torques[i] + float(self.torque[i])))
+        self._impulse += self._period * min(largest / self.allowances[i].limit, 1.0)
+        impulse, longest = PATIENCE
+        over = self._impulse > impulse or self._since * self._period > longest
+        if not (over or self._since in LOOKS):
+            return None
+        cause = self.cause(i, inertia)
+        if cause is not None and cause.clear and (self._firm or cause.encoder):
+            return self.finding(i, cause)
+        if not over:
+            return None
+        if self._firm:
+            return self.finding(i, cause)
+        self._axis = -1
+        return None
+
+    def _stuck(self, axis: int, still: Still) -> Finding:
+        """Reason to stop for a position that stays the same."""
+        detail = (
+            f"axis `{self._names[axis]}`: {still.repeats} equal positions, on a way of at least "
+            f"{still.way:.3g} rad (m)"
+        )
+        return Finding(Reason.STUCK, axis, detail)
+
+    def suspected(self, axis: int, inertia: NDArray[np.float64]) -> Finding | None:
+        """Clear cause of a residual near its bound, when an axis moves as it must not.
+
+        `axis`: the axis, or -1 for the one with the largest residual.
+        """
+        shares = np.abs(self.torque) / np.maximum(self.allowed, np.finfo(float).tiny)
+        i = int(shares.argmax()) if axis < 0 else axis
+        if not shares[i] > HALF:
+            return None
+        cause = self.cause(i, inertia)
+        if cause is None or not cause.clear or cause.reason is Reason.CONTACT:
+            return None
+        return self.finding(i, cause)
+
+    def cause(self, axis: int, inertia: NDArray[np.float64]) -> Cause | None:
+        """Cause of the residual of an axis."""
+        own = self.allowances[axis]
+        ease = float(np.linalg.pinv(inertia)[axis, axis])
+        return explain(self._samples[axis], ease, own.limit, own.step)
+
+    def finding(self, axis: int, cause: Cause | None) -> Finding:
+        """Reason to stop for a cause, with the numbers of the axis."""
+        detail = (
+            f"axis `{self._names[axis]}`: residual {self.torque[axis]:.3g} N m (N), allowed "
+            f"{self.allowed[axis]:.3g}, at a torque of {self._applied[axis]:.3g}"
+        )
+        if cause is None:
+            return Finding(Reason.CONTACT, axis, detail)
+        return Finding(cause.reason, axis, f"{detail}; {cause}")
+
+
+def acting(
+    sent: NDArray[np.float64],
+    before: NDArray[np.float64],
+    start: float,
+    commanded: float,
+    now: float,
+) -> NDArray[np.float64]:
+    """Mean torque between two samples: up to the commands of a cycle the earlier torque acts.
+
+    The drives sample at the start of a cycle and at `now`, the start of the next one; commands were
+    sent at `commanded`, NaN if drives sample at their commands.
+    """
+    share = (commanded - start) / (now - start) if now > start else 0.0
+    share = min(max(share, 0.0), 1.0) if share == share else 0.0
+    return sent + share * (before - sent)
