@@ -17,6 +17,7 @@ from tests.benchmarks._graphs import graphs_table
 from tests.benchmarks._growth import ROUNDS, draw_growth, growth, growth_table
 from tests.benchmarks._inverse_kinematics import inverse_kinematics_table
 from tests.benchmarks._limited import limits_table
+from tests.benchmarks._limited_ticks import limits_ticks_table
 from tests.benchmarks._loading import loading_comparisons
 from tests.benchmarks._many_laws import LAWS, law_comparison
 from tests.benchmarks._optional_peers import other_peers_table
@@ -115,6 +116,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], str]] = {
     "Inverse kinematics": lambda asked: inverse_kinematics_table(),
     "Plans": lambda asked: plans_table(),
     "Solvers of quadratic programs": lambda asked: qp_table(),
+    "Limits in the law": lambda asked: limits_ticks_table(),
     "Runs at their limits": lambda asked: limits_table(asked.report),
     "Certificates": lambda asked: certificate_table(prove_all(certificate_cases())),
 }

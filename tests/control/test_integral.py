@@ -13,7 +13,7 @@ from scipy.linalg import expm
 
 import concur as cc
 from concur.certify import Status, certify, recheck, sample_limits
-from concur.control import ErrorDynamics, Servo, linear_loop
+from concur.control import Constraints, ErrorDynamics, Servo, linear_loop
 from concur.documents import document_hash
 from concur.errors import ConcurError, DescriptionError, NonFiniteError, OutputError
 from concur.outputs import Output, ReferenceSample, references
@@ -122,6 +122,32 @@ def test_integral_is_held_only_while_it_would_ask_for_more() -> None:
         found = servo.law(still, np.array([v]), np.array([x]), still, still, still)
         assert_allclose(found[4], [rate], atol=1e-12)
         assert_allclose(cart().law(still, still, [x], still, still, still)[4], [x])
+
+
+def test_joint_limit_in_the_way_does_not_wind_the_integral_up() -> None:
+    """6 s against a stop at 1 m: z stays as it was on arrival, and the way back has no overshoot."""
+    free = cart()
+    [body] = free.model.robot.bodies
+    robot = Mechanism("cart", [replace(body, limits=(-5.0, 1.0))], actuated=["mass"])
+    kept = Servo(
+        reduce(robot), free.outputs, 4.0, 4.0, integral=2.0, torque_limits=40.0,
+        constraints=Constraints(),
+    )  # fmt: skip
+    still, least = np.zeros(1), []
+    for law in (kept, replace(kept, integral=None)):
+        x, v, z, wound = 0.0, 0.0, np.zeros(law.nz), []
+        for k in range(14000):
+            goal = np.array([2.0 if k < 6000 else 0.0])
+            u, *_, rate = law.law([x], [v], goal, still, still, *[z] * bool(law.nz))[:5]
+            x, v = x + 1e-3 * v, v + 1e-3 * float(u[0]) / 2.0
+            z = z + 1e-3 * rate if law.nz else z
+            assert x < 1.0 + 1e-3
+            wound.append(float(z.sum()))
+        least.append(x)
+        if law.nz:
+            assert_allclose(wound[5999], wound[2500], atol=1e-3)  # without holding: 3.5 m s more
+            assert max(wound) < 2.0
+    assert_allclose(least, 0.0, atol=5e-2)
 
 
 def test_ticks_advance_the_integral() -> None:
