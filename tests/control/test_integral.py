@@ -125,7 +125,7 @@ def test_integral_is_held_only_while_it_would_ask_for_more() -> None:
 
 
 def test_joint_limit_in_the_way_does_not_wind_the_integral_up() -> None:
-    """6 s against a stop at 1 m: z stays as it was on arrival, and the way back has no overshoot."""
+    """6 s against a stop at 1 m: z stays as it was on arrival; the way back does not overshoot."""
     free = cart()
     [body] = free.model.robot.bodies
     robot = Mechanism("cart", [replace(body, limits=(-5.0, 1.0))], actuated=["mass"])
