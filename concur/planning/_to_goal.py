@@ -537,7 +537,9 @@ class Planner:
         """Sentence: what is missed, what forbids it, and what is nearest."""
         broken = [row for row in rows if row.holds is False]
         if broken and max(missed.values()) <= KEPT:
-            worst = broken[0]
+            # A slower motion keeps the others, which exceed their limits because these are.
+            lasting = ("distance", "position", "decoupling")
+            worst = next((row for row in broken if row.quantity.startswith(lasting)), broken[0])
             return (
                 f"not reached in {len(notes)} guesses: {worst.quantity} is {worst.shown} at "
                 f"{worst.place}, its limit {worst.shown_limit}"

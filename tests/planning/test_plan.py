@@ -221,6 +221,15 @@ def test_a_goal_out_of_reach_is_said_with_what_is_nearest(rover, hand, nearest) 
     assert np.abs(found.u).max() < 10.5  # limits are kept rather than the goal
 
 
+@pytest.mark.extended
+def test_a_goal_in_an_obstacle_is_said_with_the_obstacle(rover) -> None:
+    model, (base, _) = rover
+    post = Obstacle("post", (1.5, 0.1, -0.5), (1.5, 0.1, 0.5), 0.1)
+    found = cc.plan(model, [base], ROVER, {"base": [1.5, 0.1]}, LIMITS, [post])
+    assert not found.reached
+    assert "distance of chassis from post is -" in found.why
+
+
 def test_what_is_impossible_from_the_start_is_refused(rover) -> None:
     model, outputs = rover
     goal = {"base": [1.0, 0.3]}
