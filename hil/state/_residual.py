@@ -55,7 +55,7 @@ GAP = 1.5
 MEMORY = 0.8
 """Time for which samples are kept to explain a residual, s."""
 
-PATIENCE = 0.02, 0.06
+PATIENCE = 0.014, 0.06
 """Largest impulse of the torque, as a fraction of its limit times 1 s, and longest time, s, after
 which a residual beyond its bound stops the rig even if its cause is not clear."""
 
