@@ -90,7 +90,7 @@ def test_the_hand_of_a_drifting_robot_rests_at_the_goal(floating) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"torque_limits": 10.1, "constraints": cc.Constraints()}],
+    [{}, {"torque_limits": 11.0, "constraints": cc.Constraints()}],
     ids=["servo", "limits"],
 )
 def test_servos_track_a_plan_in_the_full_order_simulation(rover, planned, options) -> None:
