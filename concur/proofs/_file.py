@@ -137,6 +137,8 @@ def statement_document(
         elif field.name in (*BY_OUTPUT, "torque_error"):
             names = controls if field.name == "torque_error" else outputs
             value = dict(zip(names, value, strict=True)) if value else {}
+        elif field.name == "clearance":  # pairs of capsules are no part of a statement
+            value = {"capsules": value.capsules, "obstacles": value.obstacles}
         found[field.name] = _plain(value)
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -55,6 +56,7 @@ CALLS = {
     "new": ["rover", "NEW"],
     "gains": ["TASK", "--torque-limit", "100"],
     "compare": ["TASK"],
+    "plan": ["TASK", "--out", "OUT"],
     "certify": ["TASK", "--out", "OUT"],
     "export": ["TASK", "--out", "OUT"],
     "prove": ["PROVE", "--out", "OUT"],
@@ -100,7 +102,10 @@ def test_answers_share_their_fields(command, tmp_path, monkeypatch):
     monkeypatch.setattr(certify, "tune", partial(certify.tune, methods=("place", "lqr")))
     monkeypatch.setattr(certify.LoopCertificate, "figures", {})
     uncertain = "[uncertainty.mass]\nforearm = [-0.1, 0.1]\n" if command == "verify" else ""
-    (tmp_path / "task.toml").write_text(TASK + uncertain)
+    task = TASK + uncertain
+    if command == "plan":
+        task = re.sub(r"\[reference.hand]\nkind.*\npoint", "[plan.goals]\nhand", task)
+    (tmp_path / "task.toml").write_text(task)
     places = {name: tmp_path / name.lower() for name in ("OUT", "NEW")}
     places["TASK"] = tmp_path / "task.toml"
     places["PROVE"] = written(tmp_path, "place = 0.0\nspeed = 0.0\nheading = 0.0\n", name="prove")

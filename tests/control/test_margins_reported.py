@@ -110,6 +110,8 @@ def pushed(inputs: Callable[[Any], Any]) -> Any:
     """A model of two shape velocities with a given H^T B, in units that need no scales."""
     model = SimpleNamespace(
         input_matrix=inputs,
+        effect=inputs,
+        nd=2,
         actuation_scales=(np.ones(2), np.ones(2)),
         ns=2,
         nu=2,

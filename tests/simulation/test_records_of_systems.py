@@ -113,7 +113,6 @@ def test_what_needs_bodies_names_what_to_do_instead(made):
         ("path of the joints itself", lambda: cc.laws.joint_reference(servo, GOAL, 1.0)),
         ("integrability", servo.model.audit),
         ("run.energy_balance", lambda: run.momentum_drift),
-        ("Export the law", lambda: cc.Plant(system).export("unused")),
         ("zero momentum as constraints", lambda: cc.reduce(system, momentum=[0.0] * 6)),
         ("`margin` and `pose_error`", lambda: cc.singularities(system, servo.outputs, [0.1, 1])),
     ):
