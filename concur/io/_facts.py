@@ -17,9 +17,13 @@ from concur.outputs.groups import named
 from concur.reduction import momenta_text
 from concur.results import picked, plain
 from concur.robot import suspicious, suspicious_points, suspicious_start
+from concur.tables import is_number
 
 FAR_TURN = 0.5
 """Turn of a reference at the start, rad, that suggests a mistake."""
+
+SAME_GEAR = 1e-6
+"""Largest difference of equal gears."""
 
 SMALL_UNITS = {"mm": 1e-3, "cm": 1e-2}
 """Units in which a position may be written by mistake, m."""
@@ -183,9 +187,27 @@ def suspicious_task(task: Task) -> tuple[str, ...]:
     found += tuple(f"reference of {text}" for text in task.reference.warnings)
     with suppress(ConcurError):  # of a law that does not fit; whoever needs it refuses it
         found += (*_misread(task), *_unstable(task))
-    found += tuple(_late(task))
+    found += (*_one_limit(task), *_late(task))
     points = [(output.name, output.point) for output in task.outputs]
     return (*found, *suspicious_points(task.robot, points))
+
+
+def _one_limit(task: Task) -> Iterator[str]:
+    """One limit for controls whose gears make different torques of it at their joints."""
+    robot = task.robot
+    limit = task.law_table.get("torque_limits", task.servo_options.get("torque_limits"))
+    gears = {motor.name: motor.reduction for motor in robot.motors}
+    each = [gears.get(name, 1.0) for name in robot.control_names]
+    if not is_number(limit) or np.ptp(each) < SAME_GEAR:
+        return
+    k = int(np.argmax(each))
+    name, unit, own = robot.control_names[k], robot.control_units[k], robot.control_limits[k]
+    text = (
+        f"torque_limits = {limit:g} is one number for all controls, but `{name}` is a motor with a "
+        f"gear of {each[k]:g}: {limit:g} {unit} there are {limit * each[k]:g} at the joint"
+    )
+    holds = f"; here the motor's own {own:g} {unit} hold" * bool(own <= limit)
+    yield f"{text}{holds}. Write a table by names of controls, limits of motors at the motor"
 
 
 def _late(task: Task) -> Iterator[str]:

@@ -225,7 +225,7 @@ def law_words(text: str, known: Mapping[str, Mapping[str, Any]]) -> Mapping[str,
             f'law "{text}"',
             expected="a kind of law, and options in TOML behind commas",
             came=options,
-            cure='Write for example "passive, rate = 2.0, damping = [60.0, 40.0]".',
+            cure="Write for example \"passive, rate = 2.0, payload = 'hand'\": words in quotes.",
         ) from None
     return dict(known.get(kind, {"kind": kind})) | given
 

@@ -248,6 +248,33 @@ def test_a_fact_says_which_limits_of_torque_hold(limits: str, words: str, tmp_pa
         assert f"torque limits: {words}" in check(task).notes
 
 
+@pytest.mark.parametrize(
+    ("limits", "joints", "more", "words"),
+    [
+        ("8.0", "c", "torque = 0.3", r"`drive c` is a motor with a gear of 50: 8 N m there are "
+         r"400 at the joint; here the motor's own 0\.3 N m hold\. Write a table by names"),
+        ("8.0", "c", "torque = 8.1", r"8 N m there are 400 at the joint\. Write a table by names"),
+        ("8.0", "c", "", r"8 N m there are 400 at the joint\. Write a table by names"),
+        ("{ a = 8.0, 'drive c' = 0.2 }", "c", "torque = 0.3", ""),
+        ("true", "c", "torque = 0.3", ""),
+        ("8.0", "", "", ""),
+        ("0.1", "abc", "torque = 0.3", ""),
+    ],
+)  # fmt: skip
+def test_one_limit_of_torque_for_joints_and_geared_motors_is_told(
+    limits: str, joints: str, more: str, words: str, tmp_path: Path
+) -> None:
+    robot = THREE + "".join(
+        f'[[motors]]\nname = "drive {joint}"\njoints = "{joint}"\ngear = 50.0\n{more}\n'
+        for joint in joints
+    )
+    (tmp_path / "robot.toml").write_text(robot)
+    (tmp_path / "task.toml").write_text(LIMITED.replace("LIMITS", limits))
+    told = [x for x in suspicious_task(load_task(tmp_path / "task.toml")) if "one number" in x]
+    assert len(told) == bool(words), told
+    assert not words or re.search(words, told[0])
+
+
 LATE = """
 [imperfections]
 timing = { latency = LATENCY }
