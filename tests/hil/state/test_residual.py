@@ -9,8 +9,10 @@ from hil.reasons import Reason
 from hil.state._explanation import explain
 from hil.state._residual import (
     FLOOR,
+    JITTER,
     PEAK,
     RATES,
+    SLIP,
     Allowance,
     Sample,
     Still,
@@ -62,6 +64,23 @@ def test_a_step_of_the_encoder_changes_the_acceleration_by_its_peak(rate, period
         most = max(most, abs(state.d))
     assert most <= PEAK * rate**2
     assert rate * period > 0.1 or most >= 0.85 * PEAK * rate**2
+
+
+@pytest.mark.parametrize("rate", RATES)
+@pytest.mark.parametrize("period", [5e-4, 2e-3, 1e-2])
+def test_errors_of_a_speed_are_largest_for_steps_of_acceleration_and_position(rate, period):
+    pushed = stepped = Tracked(0.0, 0.0, 0.0)
+    slip = jitter = 0.0
+    for k in range(1, round(4.0 / rate / period) + 1):
+        t = k * period
+        pushed, _ = track(pushed, 0.5 * t**2, 0.0, period, rate)
+        stepped, _ = track(stepped, 1.0, 0.0, period, rate)
+        slip, jitter = max(slip, abs(t - pushed.w)), max(jitter, abs(stepped.w))
+    assert slip <= SLIP / rate
+    assert jitter <= JITTER * rate
+    if rate * period < 0.1:
+        assert slip >= 0.9 * SLIP / rate
+        assert jitter >= 0.9 * JITTER * rate
 
 
 @pytest.mark.parametrize(
