@@ -122,6 +122,20 @@ class Row:
         return cls(quantity, value, limit, unit, place, kept, at_least, numerical)
 
     @property
+    def share(self) -> float | None:
+        """Part of its limit that the value reaches, above 1 if the limit is missed.
+
+        Zero on the other side of zero than an upper limit above or a lower one below zero; None
+        without a number, a limit, or with a limit of zero.
+        """
+        if not self.limit or not isinstance(self.value, float):
+            return None
+        part = self.value / self.limit
+        if self.at_least == (self.limit < 0.0):
+            return max(part, 0.0)
+        return 1.0 / part if part > 0.0 else math.inf
+
+    @property
     def shown(self) -> str:
         """Value and unit as text."""
         value = "-" if self.value is None else self.value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -305,7 +305,9 @@ def _evaluated(
     whole &= ~np.isin(result.numbers, [*result.crashes, *result.invalid])
     late = 1.0 - result.values[:, count:]  # from the bound of 1
     errors = {key: np.where(whole, late[:, k], np.inf) for k, key in enumerate(parts)}
-    limits = JointLimits.of(task.robot, task.plant or task.robot).torques
+    own = JointLimits.of(task.robot, task.plant or task.robot)
+    # The extremes are sizes: of different limits in both directions the larger one counts.
+    limits = np.abs(replace(own, law=task.law.torque_limits).controls).max(axis=1)
     signals = [name for name, _ in result.signals]
     model = task.law.model
     peaks = np.column_stack(

@@ -41,6 +41,8 @@ class JointLimits:
         Names and units.
     motors : mapping of str to (float, numpy.ndarray)
         Largest speeds of motors with several joints, rad/s, and their rows of ratios, shape (nv,).
+    law : numpy.ndarray, optional
+        Limits of the controls in the law, shape (nu, 2). Default: none.
     """
 
     positions: np.ndarray
@@ -48,6 +50,7 @@ class JointLimits:
     torques: np.ndarray
     robot: Mechanism
     motors: Mapping[str, tuple[float, np.ndarray]] = field(default_factory=dict)
+    law: np.ndarray | None = None
 
     @classmethod
     def of(cls, *robots: System) -> JointLimits:
@@ -97,9 +100,17 @@ class JointLimits:
         return replace(self, torques=np.full(len(self.torques), np.inf))
 
     @property
+    def controls(self) -> np.ndarray:
+        """Narrower limits of robot and law of each control, shape (nu, 2), N and N m."""
+        own = np.outer(self.torques, (-1.0, 1.0))
+        law = own if self.law is None else np.asarray(self.law, dtype=float)
+        pairs = np.maximum(own[:, 0], law[:, 0]), np.minimum(own[:, 1], law[:, 1])
+        return np.column_stack(pairs)
+
+    @property
     def any(self) -> bool:
         """Whether there is any limit."""
-        parts = (self.positions.ravel(), self.speeds, self.torques)
+        parts = (self.positions.ravel(), self.speeds, self.controls.ravel())
         return bool(np.isfinite(np.concatenate(parts)).any() or self.motors)
 
     def motor_range(self, v: np.ndarray) -> np.ndarray:
@@ -150,6 +161,7 @@ class JointLimits:
         if not self.any:
             return []
         robot, found = self.robot, list[tuple[Row, int]]()
+        bodies, (names, kinds) = getattr(robot, "bodies", ()), controls(robot)
 
         def add(label: str, value: float, limit: float, unit: str, at_least: bool, k: int) -> None:
             if np.isfinite(limit):
@@ -159,25 +171,24 @@ class JointLimits:
 
         for k, (name, unit) in enumerate(
             (f"{name} of {body.joint_label}", unit)
-            for body in robot.bodies
+            for body in bodies
             for name, unit in zip(
                 body.joint.coordinate_names, body.joint.coordinate_units, strict=True
             )
         ):
             add(f"smallest {name}", q_range[0, k], self.positions[k, 0], unit, True, k)
             add(f"largest {name}", q_range[1, k], self.positions[k, 1], unit, False, k)
-        units = [f"{unit}/s" for body in robot.bodies for unit in body.joint.freedom_units]
-        for k, (name, unit) in enumerate(zip(robot.freedom_names, units, strict=True)):
+        units = [f"{unit}/s" for body in bodies for unit in body.joint.freedom_units]
+        for k, (name, unit) in enumerate(zip(robot.freedom_names, units, strict=bool(bodies))):
             value, column = max(-v_range[0, k], v_range[1, k]), robot.nq + k
             add(f"largest speed of {name}", value, self.speeds[k], unit, False, column)
-        for k, (name, unit) in enumerate(
-            zip(robot.control_names, robot.control_units, strict=True)
-        ):
+        for k, (name, unit) in enumerate(zip(names, kinds, strict=True)):
             low, high = u_range[:, k]
-            down, limit = bool(-low > high), self.torques[k]
-            value, bound = (low, -limit) if down else (high, limit)
+            least, most = self.controls[k]
+            down = bool(low - least < most - high)  # the end that is nearer to its limit
+            value, bound = (low, least) if down else (high, most)
             add(peak_label(name, unit), value, bound, unit, down, robot.nq + robot.nv + k)
-        first = robot.nq + robot.nv + robot.nu
+        first = robot.nq + robot.nv + len(names)
         for ends in of_motors:
             for k, (name, (most, _)) in enumerate(self.motors.items()):
                 value = max(-ends[0, k], ends[1, k])

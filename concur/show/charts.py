@@ -24,6 +24,7 @@ from concur.show.style import (
     new_figure,
     styled,
     unmagnified,
+    wrapped,
 )
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ WIDTH = 5.0
 
 _HEIGHT, _LINE, _HEAD, _FOOT = 1.75, 0.19, 0.34, 0.75
 """Heights of axes, of a line of a legend, of the title of a panel, and of title and time axis."""
+
+_TEXT = 4.0
+"""Width of title and legend of a panel, inches."""
 
 _COLUMN = 26
 """Characters of an entry up to which a legend has two columns."""
@@ -175,8 +179,10 @@ def chart(title: str, t: ArrayLike, panels: Sequence[Panel], xlabel: str = TIME)
     with styled():
         figure = new_figure(WIDTH, 1.0)
         grid = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
-        figure.suptitle(title, parse_math=False)
+        head = wrapped(title, WIDTH, 12.0)
+        figure.suptitle(head, parse_math=False)
         lines = sum(draw(axes, t, panel) for axes, panel in zip(grid, panels, strict=True))
+        lines += head.count("\n")
         figure.set_figheight(_FOOT + len(panels) * (_HEIGHT + _HEAD) + _LINE * lines)
         grid[-1].set_xlabel(xlabel)
         return figure
@@ -236,11 +242,13 @@ def legend(axes: Axes, title: str) -> int:
     Returns
     -------
     int
-        Lines of the legend.
+        Lines of the legend, and of the title behind its first one.
     """
     handles, labels = axes.get_legend_handles_labels()
     columns = 2 if len(labels) > 1 and max(map(len, labels)) <= _COLUMN else 1
     columns = 4 if len(labels) > 2 and max(map(len, labels)) <= _COLUMN // 4 else columns
+    title, width = wrapped(title, _TEXT, 10.5), _TEXT - 0.2 if columns == 1 else WIDTH
+    labels = [wrapped(label, width, 9.0) for label in labels]
     found = axes.legend(
         handles,
         labels,
@@ -255,7 +263,8 @@ def legend(axes: Axes, title: str) -> int:
     for text in (found.get_title(), *found.get_texts()):
         text.set_parse_math(False)
     found.get_title().set_fontweight("bold")
-    return -(-len(labels) // columns)
+    wider: int = title.count("\n") + sum(label.count("\n") for label in labels)
+    return -(-len(labels) // columns) + wider
 
 
 def _draw_curve(axes: Axes, t: np.ndarray, curve: Curve, label: str, look: dict[str, Any]) -> None:
@@ -318,8 +327,12 @@ def tiles(count: int, title: str, most: int = 0, height: float = 2.1) -> Iterato
     rows = max(1, -(-drawn // columns))
     with styled():
         figure = new_figure(max(WIDTH, 0.5 * WIDTH * columns), 0.6 + height * rows)
-        figure.suptitle(title + (f" ({drawn} of {count})" if drawn < count else ""))
+        width = figure.get_figwidth()
+        head = title + (f" ({drawn} of {count})" if drawn < count else "")
+        figure.suptitle(wrapped(head, width, 12.0))
         grid = figure.subplots(rows, columns, squeeze=False).ravel()
         for axes in grid[drawn:]:
             axes.set_axis_off()
         yield list(grid[:drawn])
+        for axes in grid[:drawn]:
+            axes.set_title(wrapped(axes.get_title(), 0.95 * width / columns, 11.0))

@@ -188,10 +188,10 @@ def quantities(rows: Iterable[Row], asked: Iterable[str] = ()) -> list[Section]:
     first: list[Marked] = []
     others: list[Marked] = []
     for row in rows:
-        part = share(row)
+        part = row.share
         named = row.quantity.startswith(tuple(asked)) and not row.quantity.endswith("initial")
         near = row.holds is False or (part is not None and part >= NEAR)
-        (first if named or near else others).append(_quantity(row, part))
+        (first if named or near else others).append(_quantity(row))
     title = "Errors, and quantities near their limits"
     if first and not any("error of" in row.cells[0] for row in first):
         title = "Main quantities, and those near their limits"
@@ -201,26 +201,8 @@ def quantities(rows: Iterable[Row], asked: Iterable[str] = ()) -> list[Section]:
     return [*found, *([Section(title, "", HEAD, others, folded=True)] if others else [])]
 
 
-def share(row: Row) -> float | None:
-    """Part of its limit that a quantity reaches.
-
-    Parameters
-    ----------
-    row : Row
-        The quantity.
-
-    Returns
-    -------
-    float or None
-        The part, above 1 if the limit is missed; None without a limit or with one of zero.
-    """
-    if not row.limit or not isinstance(row.value, float):
-        return None
-    small, large = (row.limit, row.value) if row.at_least else (row.value, row.limit)
-    return abs(small / large) if large else float("inf")
-
-
-def _quantity(row: Row, part: float | None) -> Marked:
+def _quantity(row: Row) -> Marked:
+    part = row.share
     shown = "" if part is None or not part <= 1e3 else f"{100 * part:.2g} %"
     shown = "< 0.1 %" if shown and part is not None and part < 1e-3 else shown
     limit = "; ".join(filter(None, (row.shown_limit, row.place)))

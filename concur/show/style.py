@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,6 +43,9 @@ TIME = "time [s]"
 
 DPI = 144
 """Pixels per inch of pictures."""
+
+_LETTER = 0.55
+"""Mean width of a letter, as a share of the size of its font."""
 
 ROUNDING = 1e-12
 """Size of numbers of order one that are zero within rounding."""
@@ -192,6 +196,28 @@ def picture(figure: Figure, dpi: int | None = None) -> bytes:
         )
         few.save(small, "PNG", optimize=True, dpi=(dpi, dpi))
     return small.getvalue()
+
+
+def wrapped(text: str, width: float, size: float) -> str:
+    """Break lines between words so that they fit a width.
+
+    Parameters
+    ----------
+    text : str
+        The text; its own line breaks are kept.
+    width : float
+        Width, inches.
+    size : float
+        Size of the font, points.
+
+    Returns
+    -------
+    str
+        The lines.
+    """
+    most = max(int(72.0 * width / (_LETTER * size)), 1)
+    lines = (textwrap.wrap(line, most, break_on_hyphens=False) for line in text.split("\n"))
+    return "\n".join(part for parts in lines for part in parts or [""])
 
 
 def save_picture(figure: Figure, path: Path) -> Path:

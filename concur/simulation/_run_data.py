@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -260,12 +260,13 @@ class RunData(Stored):
 
     @cached_property
     def joint_limits(self) -> JointLimits:
-        """Limits of the joints; where robot and plant differ, the narrower ones."""
-        return JointLimits.of(self.robot, self.servo.model.system)
+        """Limits of joints and controls: the narrowest of robot, plant and law."""
+        own = JointLimits.of(self.robot, self.servo.model.system)
+        return replace(own, law=self.servo.torque_limits)
 
     @property
     def limit_rows(self) -> tuple[Row, ...]:
-        """Extremes of what has a limit of the robot, joints and motors, beside the limits."""
+        """Extremes of what has a limit of robot or law, joints and motors, beside the limits."""
         limits = self.joint_limits
         ranges = self.q_range, self.v_range, self.u_range, limits.motor_range(self.v)
         return (*limits.judge(*ranges), *heat_rows(self.robot, self.heat))

@@ -19,6 +19,7 @@ from concur.certify import Status
 from concur.errors import ConcurError
 from concur.results import Row, verdict
 from concur.show import new_figure, run_figures, write_report, write_result
+from concur.show.page import quantities
 from concur.simulation import Integrator
 from tests.show.fake import AUDIT, SUMMARY, AuditRow, found
 from tests.show.fake import Status as AuditStatus
@@ -141,6 +142,34 @@ def test_errors_and_quantities_near_their_limits_come_first_and_others_are_folde
     source, _ = report([far, farther])
     assert source.count("9e+04 %") == 1
     assert "1.1e+05 %" not in source
+
+
+@pytest.mark.parametrize(
+    ("value", "limit", "at_least", "share"),
+    [
+        (-0.148, -6.28, True, 0.148 / 6.28),
+        (-7.0, -6.28, True, 7.0 / 6.28),
+        (1.72e-12, -6.28, True, 0.0),
+        (-8.85e-05, -28.0, True, 8.85e-05 / 28.0),
+        (21.0, 20.0, False, 1.05),
+        (-3.0, 20.0, False, 0.0),
+        (0.02, 0.01, True, 0.5),
+        (0.005, 0.01, True, 2.0),
+        (-0.1, 0.01, True, np.inf),
+        (-0.2, -0.1, False, 0.5),
+        (-0.05, -0.1, False, 2.0),
+        (0.1, -0.1, False, np.inf),
+        (1.0, 0.0, False, None),
+        (1.0, None, False, None),
+    ],
+)
+def test_share_of_a_limit_is_near_one_only_near_it(value, limit, at_least, share):
+    row = Row.judged("q", value, limit, at_least=at_least)
+    assert row.share == (None if share is None else pytest.approx(share))
+    if share is not None:
+        assert row.holds is (share <= 1.0)
+    near, *_ = quantities([row])
+    assert bool(near.rows) is (row.holds is False or (share or 0.0) >= 0.8)
 
 
 @pytest.mark.parametrize(

@@ -232,6 +232,29 @@ def test_limits_within_the_height_of_the_curves_are_in_view(low, high, seen):
     assert entries(axes) == [f"x, limit {low} to {high}"]
 
 
+def test_long_titles_and_entries_are_inside_the_picture():
+    names = [f"shoulder_{k}_joint: peak 20 at 0.123 s" for k in range(3)]
+    curves = [
+        Curve([0.0, 1.0], name, limits=(-20.0 - k, 20.0 + k), owner="law and robot")
+        for k, name in enumerate(names)
+    ]
+    panels = [Panel("Scale of the commanded acceleration (1: limits inactive)", "[1]", curves)]
+    column = chart("Distance of a_robot_with_a_long_name from singularity", [0.0, 1.0], panels)
+    words = "Rank correlation of quantities with robustness (grey: may be noise)"
+    with tiles(2, words) as grid:
+        for axes in grid:
+            axes.set_title("Largest share of a torque limit")
+    assert all("(law and robot)" in text.replace("\n", " ") for text in entries(column.axes[0]))
+    for figure in (column, grid[0].figure):
+        figure.canvas.draw()
+        legends = [axes.get_legend() for axes in figure.axes]
+        for part in (figure._suptitle, *(axes.title for axes in figure.axes), *legends):
+            box = None if part is None else part.get_window_extent()
+            assert box is None or -1 <= box.x0 <= box.x1 <= figure.bbox.x1 + 1, part
+    boxes = [axes.title.get_window_extent() for axes in grid]
+    assert not boxes[0].overlaps(boxes[1])
+
+
 @pytest.mark.parametrize(("count", "rows", "columns"), [(1, 1, 1), (2, 1, 2), (4, 2, 3), (9, 3, 3)])
 def test_small_panels_stand_in_rows_of_three(count, rows, columns):
     with tiles(count, "title") as grid:

@@ -79,6 +79,37 @@ def test_limits_are_judged_on_both_sides(fine: Run, coarse: Run, name: str, side
     assert row.at_least is (name == "lower" or (name == "torque" and row.value < 0.0))
 
 
+@pytest.mark.parametrize(
+    ("motor", "law", "limit"),
+    [
+        (150.0, 20.0, 20.0),
+        (2.0, 20.0, 2.0),
+        (None, 20.0, 20.0),
+        (150.0, (-20.0, 90.0), 20.0),
+        (150.0, None, 150.0),
+    ],
+)
+@pytest.mark.parametrize(("sign", "excess"), [(-1, -1e-3), (-1, 1e-3), (1, -1e-3), (1, 1e-3)])
+def test_torques_are_judged_by_the_narrower_limit_of_law_and_robot(
+    coarse: Run, motor: float | None, law: Any, limit: float, sign: int, excess: float
+) -> None:
+    """A peak on either side of the limit, in the robot or the law, whichever is narrower."""
+    robot = limited(torque_limit=motor)
+    names = robot.control_names
+    own = None if law is None else {n: law if n == "forearm" else 500.0 for n in names}
+    servo = Servo(reduce(robot, momentum=np.zeros(6)), [HAND], 4.0, 4.0, torque_limits=own)
+    bound = law[1] if sign > 0 and isinstance(law, tuple) else limit
+    ends = np.zeros((2, 2))
+    ends[int(sign > 0), 1] = sign * bound * (1.0 + excess)
+    active = np.zeros((len(coarse.t), len(servo.limit_names)))
+    arrays = {**coarse.arrays, "u_range": ends, "active": active}
+    run = replace(coarse, robot=robot, servo=servo, arrays=arrays)
+    row = found(run)["peak torque of forearm"]
+    assert row.limit == pytest.approx(sign * bound)
+    assert row.holds is (excess < 0.0)
+    assert row.share == pytest.approx(1.0 + excess)
+
+
 @pytest.mark.parametrize(("method", "dt"), [("rk4", 0.1), ("rkmk4", 0.1), ("dop853", 1.5)])
 def test_extremes_between_recorded_states_count(fine: Run, method: str, dt: float) -> None:
     """The forearm is fastest on its way back between two rows of the record."""
