@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,12 @@ class Inertia:
         Moments about the centre of mass along the body axes, kg m^2: the three diagonal
         ones (Ixx, Iyy, Izz), or the whole symmetric tensor, shape (3, 3).
 
+    Attributes
+    ----------
+    edges : tuple of float or None
+        Edges, shape (3,), m, if it was made by `box`: drawings show this box if the body has no
+        shape. None otherwise.
+
     Raises
     ------
     InertiaError
@@ -45,6 +51,7 @@ class Inertia:
     mass: float
     com: Vector3 = (0.0, 0.0, 0.0)
     moments: Sequence[Any] = (0.0, 0.0, 0.0)
+    edges: Vector3 | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mass", scalar(self.mass, "Inertia, `mass`"))
@@ -94,7 +101,10 @@ class Inertia:
                 cure="Give the lengths of the edges.",
             )
         x, y, z = (edge**2 for edge in edges)
-        return cls(mass, com, tuple(mass * (a + b) / 12.0 for a, b in ((y, z), (x, z), (x, y))))
+        moments = tuple(mass * (a + b) / 12.0 for a, b in ((y, z), (x, z), (x, y)))
+        found = cls(mass, com, moments)
+        object.__setattr__(found, "edges", edges)
+        return found
 
     @classmethod
     def from_table(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from concur.errors import ConcurError
 from concur.outputs import Output
-from concur.robot import Mechanism, Shape, Wheel, read_mesh, shortest_rotation
+from concur.robot import Body, Mechanism, Pose, Shape, Wheel, read_mesh, shortest_rotation
 from concur.show._outputs import frames_of
 from concur.show.style import Floats
 
@@ -104,7 +104,7 @@ class Drawing:
     robot : Mechanism
         The robot.
     q : array_like, shape (nq,)
-        A configuration; a base without shapes is a box that is fitted to it.
+        A configuration; a base without shapes or the box of its inertia is fitted to it.
     outputs : iterable of Output
         Outputs whose points are drawn.
 
@@ -129,7 +129,7 @@ class Drawing:
         unseen = {body.name for body in frames_of(robot) if parents.count(body.parent) > 1}
         self._bodies = [b for b in robot.bodies if b.name not in unseen - {*self.framed}]
         poses = self._poses(np.asarray(q, dtype=float))
-        looks = {body.name: [surface(shape) for shape in body.shape] for body in robot.bodies}
+        looks = {b.name: [surface(part) for part in b.shape or _solid(b)] for b in robot.bodies}
         shapes = {name: [part for part in parts if part] for name, parts in looks.items()}
         self._carriers = self._bodies_that_carry_wheels_only()
         meshed = {body.name for body in robot.bodies if any(shape.file for shape in body.shape)}
@@ -267,6 +267,14 @@ class Drawing:
         # Lines on both faces, slightly outside, show the angle.
         marks = np.array([[[0, 0, z], [0.9, 0, z]] for z in (-0.22, 0.22)]) * radius
         return _surface(wheel.body, "wheel", [disc.apply_transform(turn)], moved(turn, marks))
+
+
+def _solid(body: Body) -> tuple[Shape, ...]:
+    """Box of the inertia of a body, if it was given by one."""
+    edges = body.inertia.edges
+    if edges is None or min(edges) <= 0.0:
+        return ()
+    return (Shape("box", edges, Pose(body.inertia.com)),)
 
 
 def surface(shape: Shape) -> trimesh.Trimesh | None:

@@ -160,7 +160,9 @@ def _inertia(inertia: Inertia) -> dict[str, Any]:
     entry: dict[str, Any] = {"mass": inertia.mass}
     if any(inertia.com):
         entry["com"] = list(inertia.com)
-    if isinstance(inertia.moments[0], tuple):
+    if inertia.edges:
+        entry["box"] = list(inertia.edges)
+    elif isinstance(inertia.moments[0], tuple):
         entry["tensor"] = [list(row) for row in inertia.moments]
     elif any(inertia.moments):
         entry["moments"] = list(inertia.moments)

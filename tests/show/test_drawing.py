@@ -86,6 +86,33 @@ def test_box_lies_between_the_wheels_and_carries_the_arm():
     assert (low[2], high[2]) == pytest.approx((0.1, 0.25))
 
 
+def test_box_of_an_inertia_is_drawn_unless_the_body_has_a_shape(tmp_path):
+    """A hull whose inertia is that of a box looks like it, also when the file is written again."""
+    text = """
+    name = "sat"
+    [[bodies]]
+    name = "hull"
+    joint = { type = "Free" }
+    inertia = { mass = 100.0, com = [0.1, 0.0, 0.3], box = [0.8, 1.5, 0.7] }
+    [[bodies]]
+    name = "tank"
+    parent = "hull"
+    joint = { type = "Revolute", axis = [0, 0, 1] }
+    inertia = { mass = 5.0, box = [0.1, 0.2, 0.3] }
+    shape = { type = "sphere", size = 0.05 }
+    """
+    (tmp_path / "a.toml").write_text(text)
+    robot = cc.load(tmp_path / "a.toml")
+    robot.save(tmp_path / "b.toml")
+    again = cc.load(tmp_path / "b.toml")
+    assert again == robot
+    for one in (robot, again):
+        hull, tank = Drawing(one, one.neutral()).surfaces
+        np.testing.assert_allclose(np.ptp(hull.points, axis=0), [0.8, 1.5, 0.7])
+        np.testing.assert_allclose(hull.points.mean(axis=0), [0.1, 0.0, 0.3], atol=1e-12)
+        np.testing.assert_allclose(np.linalg.norm(tank.points, axis=1), 0.05, rtol=1e-6)
+
+
 def test_box_of_a_base_is_not_drawn_around_wheels_of_a_vehicle_that_it_carries():
     """The hull of a crawler stays; the wheels drive away on it."""
     task = cc.load_task("examples/crawler.toml")
