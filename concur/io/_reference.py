@@ -9,18 +9,22 @@ from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any
 
+import casadi as ca
 import numpy as np
 from annotated_types import Ge, Le, Len
 
-from concur.outputs import Output, references
+from concur.outputs import Output, output_motion, references
 from concur.outputs.references import Reference
+from concur.robot import Mechanism
 from concur.tables import (
     Expected,
+    NumberOrList,
     Table,
     Vector3,
     Vector6,
     build,
     entry,
+    fault,
     of_kind,
     placed,
     refused,
@@ -94,12 +98,27 @@ _OF_POSES = ("start", "attitude", "turning")
 """Parameters of paths of poses only, of `polynomial` and `circle`."""
 
 
+_HELD = {
+    "point": (
+        NumberOrList,
+        'Coordinates of the point (m, rad); of an "SO3" a quaternion x, y, z, w, of an "S2" a unit '
+        "vector, of a pose x, y, z and a quaternion. Default: those of the output at the start that "
+        "is written in `[initial]`.",
+    )
+}
+"""Parameter of `hold` that a file may leave out."""
+
+
 def _path(kind: str) -> type[Table]:
     omit = () if kind == "rest_to_rest" else _OF_POSES
+    if kind == "hold":
+        return variant(MAKERS[kind], "HoldPath", Relative, _HELD, more=_HELD)
     return variant(MAKERS[kind], f"{_title(kind)}Path", Relative, omit)
 
 
 def _pose(kind: str) -> type[Table]:
+    if kind == "hold":
+        return variant(MAKERS[kind], "HoldPose", Carried, ("group", *_HELD), more=_HELD)
     required = {"polynomial": ("start",), "circle": ("attitude",)}.get(kind, ())
     return variant(MAKERS[kind], f"{_title(kind)}Pose", Carried, (), required)
 
@@ -120,6 +139,34 @@ REFERENCE_KINDS: dict[str, dict[str, type[Table]]] = {
     "SE3": _POSES,
     "R3xSO3": _POSES,
 }
+
+
+def held_at_start(
+    outputs: Sequence[Output],
+    given_tables: Mapping[str, dict[str, Any]],
+    robot: Mechanism,
+    q: np.ndarray | None,
+    path: str | PathLike[str],
+) -> dict[str, dict[str, Any]]:
+    """Tables with the `point` of each output that holds its place at the start.
+
+    Without the configuration q (nq,) the start itself is on the reference.
+    """
+    found = dict(given_tables)
+    for output in outputs:
+        table = found.get(output.name, {})
+        if table.get("kind") != "hold" or "point" in table:
+            continue
+        if q is None or "relative_to" in table:
+            came = "a start on the reference" if q is None else "`relative_to`"
+            expected = "`point`, or a start that is written and no `relative_to`"
+            cure = "Write `point`, or without it the start in [initial.q], not `start`."
+            raise fault(
+                path, f"[reference.{output.name}]", "point", expected=expected, came=came, cure=cure
+            )
+        place = ca.DM(output_motion(robot, [output], ca.DM(q)).coordinates)
+        found[output.name] = table | {"point": np.array(place)[:, 0].tolist()}
+    return found
 
 
 def read_reference(

@@ -30,7 +30,7 @@ from concur.io._initial import joint_of, read_state, spinning, start_on_referenc
 from concur.io._nominal import nominal_values
 from concur.io._plan import PlanTable, read_planned
 from concur.io._proof_task import proof_task
-from concur.io._reference import read_reference
+from concur.io._reference import held_at_start, read_reference
 from concur.io._requirements import read_requirements
 from concur.io._task_parts import (
     check_control_names,
@@ -827,7 +827,10 @@ def _read(path: str | PathLike[str], planning: bool = False) -> Task:
     elif task.plan is not None:
         reference = read_planned(task.plan, outputs, path)
     else:
-        reference = read_reference(outputs, task.reference, path, task.simulation.duration)
+        written = None if task.initial.start else start
+        tables = held_at_start(outputs, task.reference, robot, written, path)
+        task = replace(task, reference=tables)
+        reference = read_reference(outputs, tables, path, task.simulation.duration)
     beside = "[servo]" if task.servo else ""
     beside = beside or "integral" * any("integral" in table for table in task.outputs)
     read = Task(

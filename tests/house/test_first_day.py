@@ -194,5 +194,15 @@ def test_arm_on_a_spacecraft_runs_from_its_files_to_code_and_laws(tmp_path):
     assert "arm_panda_joint5 -12 to 12 N m, of the robot" in said[check]
     assert "base `hull` at the start: x " in said[check]
     assert re.search(r"\d+ states, 0 wrong", said[export])
+    posture = (tmp_path / "task.toml").read_text()
+    for cut, put in (
+        ('kind = "file"\nfile = "hand.csv"', 'kind = "hold"'),
+        (re.search(r"\[initial\]\n[^[]*\[[^[]*\]\n\n", posture)[0], ""),
+        ("[initial.near]", "[initial.q]"),
+    ):
+        assert cut in posture
+        posture = posture.replace(cut, put)
+    (tmp_path / "posture.toml").write_text(posture)
+    assert load_task(tmp_path / "posture.toml").q0[8] == -0.4
     assert all(law in said[compare] for law in ("servo", "passive", "pd"))
     assert (tmp_path / "out/fmu/chaser_servo.fmu").is_file()

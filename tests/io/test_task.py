@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from concur import io
 from concur.errors import ConcurError, DescriptionError
@@ -312,6 +313,37 @@ BUILT = {
     "waypoints": references.waypoints([0, 9], [[0, 0], [1, 0]], [[1, 0], [1, 0]]),
 }
 POLYNOMIAL = 'kind = "polynomial"\ncoefficients = [[0.0, 0.0], [0.3, 0.0]]'
+
+
+@pytest.mark.parametrize("group", ["R2", "SE2", "R3", "SO3", "SE3", "R3xSO3"])
+def test_a_hold_without_a_point_is_where_the_output_is_at_the_start(
+    group: str, tmp_path: Path
+) -> None:
+    posture = "[initial.q]\nchassis = [0.3, -0.2, 0.7]\nturret = 0.4\n"
+    task = load_task(write(tmp_path, one_output(group, 'kind = "hold"') + posture))
+    pose = task.robot.pose(task.q0, "forearm")
+    place, turn = pose[:3, 3], Rotation.from_matrix(pose[:3, :3]).as_quat(canonical=True)
+    expected = {"R2": place[:2], "SE2": [*place[:2], 1.1], "R3": place, "SO3": turn}
+    point = expected.get(group, [*place, *turn])
+    np.testing.assert_allclose(task.reference_tables["it"]["point"], point, atol=1e-12)
+    np.testing.assert_allclose(task.reference(0.3).flat_pose, point, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("more", "start", "words"),
+    [
+        ("", 'initial.start = "on reference"', "a start on the reference"),
+        ('relative_to = "it"', "", "`relative_to`"),
+    ],
+)
+def test_a_hold_without_a_point_needs_a_place(
+    more: str, start: str, words: str, tmp_path: Path
+) -> None:
+    text = f"{start}\n" + one_output("R2", f'kind = "hold"\n{more}')
+    with pytest.raises(DescriptionError, match="relative_to") as caught:
+        load_task(write(tmp_path, text))
+    assert (caught.value.table, caught.value.field) == ("[reference.it]", "point")
+    assert caught.value.came == words
 
 
 @pytest.mark.parametrize("kind", KINDS)
