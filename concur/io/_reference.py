@@ -102,8 +102,8 @@ _HELD = {
     "point": (
         NumberOrList,
         'Coordinates of the point (m, rad); of an "SO3" a quaternion x, y, z, w, of an "S2" a unit '
-        "vector, of a pose x, y, z and a quaternion. Default: those of the output at the start that "
-        "is written in `[initial]`.",
+        "vector, of a pose x, y, z and a quaternion. Default: those of the output at the start "
+        "that is written in `[initial]`.",
     )
 }
 """Parameter of `hold` that a file may leave out."""
