@@ -254,9 +254,11 @@ class Residual:
             own.change(torque - mean)
             for own, torque, mean in zip(self.allowances, torques, self._mean, strict=True)
         ]
-        drags = [math.inf] * self.size  # friction of one axis also brakes others
+        drags, grips = [math.inf] * self.size, [math.inf] * self.size
         if np.isfinite(inertia).all():
-            drags = (np.abs(np.linalg.pinv(inertia)) @ changes).tolist()
+            ease = np.abs(np.linalg.pinv(inertia))  # friction of one axis also brakes others
+            drags = (ease @ changes).tolist()
+            grips = (ease @ [2.0 * own.dry for own in self.allowances]).tolist()
         for i, (count, torque) in enumerate(zip(counts, torques, strict=True)):
             self._applied[i] = max(abs(torque), self._applied[i] * self._fade)
             self._mean[i] += (1.0 - self._fade) * (torque - self._mean[i])
@@ -264,7 +266,7 @@ class Residual:
                 self._speeds[i] += accelerations[i] * self._period  # up to the first report
             if count != self._counts[i]:
                 sampled = times[i] - self._latency
-                self._take(i, positions[i], sampled, accelerations[i], torque, drags[i])
+                self._take(i, positions[i], sampled, accelerations[i], torque, drags[i], grips[i])
             elif self._times[i] > -math.inf:
                 sampled = self._times[i] + self._period
                 self._miss(i, sampled, accelerations[i], torque)
@@ -284,8 +286,13 @@ class Residual:
             return None
         return self._judge(torques, inertia)
 
-    def _take(self, i: int, y: float, t: float, a: float, u: float, drag: float) -> None:
-        """Pass a report to the observers of an axis."""
+    def _take(
+        self, i: int, y: float, t: float, a: float, u: float, drag: float, grip: float
+    ) -> None:
+        """Pass a report to the observers of an axis.
+
+        `drag`: possible sudden change of its acceleration; `grip`: the part of dry friction.
+        """
         dt = t - self._times[i]
         if not (y - y == 0.0 and a - a == 0.0):
             return
@@ -307,7 +314,8 @@ class Residual:
             return  # a wrong frame; an encoder that jumps is lost
         if y == self._seen[i][1]:
             self._still[i] = wait(self._still[i], a, drag, dt)
-            moves = self._still[i].way > self.allowances[i].step
+            speed = abs(self._states[-1][i].w) - SLIP * grip / RATES[-1]
+            moves = speed * dt > self.allowances[i].step
             if moves and self._still[i].repeats < REPEATS:
                 return self._miss(i, t, a, u)  # the report may have come twice
         rest = 0.0
