@@ -45,6 +45,9 @@ REGION, LARGEST, SMALLEST = 0.5, 3.0, 1e-5
 SHORTEST = 0.01
 """Shortest motion, s."""
 
+INSIDE = 1e-6
+"""Distance of control points from the ends of ranges (rad, m): simulations of a plan end inside."""
+
 SETTLED = 1e-3
 """Relative fall of the merit at which a motion is finished, and excess that is kept."""
 
@@ -125,7 +128,7 @@ class Search:
         count = len(rows) // ns
         low, high = np.tile(bounds.low, count), np.tile(bounds.high, count)
         kept = np.isfinite(low) | np.isfinite(high)
-        return rows[kept], low[kept], high[kept]
+        return rows[kept], low[kept] + INSIDE, high[kept] - INSIDE
 
     @cached_property
     def _smooth(self) -> Floats:

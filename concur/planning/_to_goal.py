@@ -209,7 +209,8 @@ class Planner:
         wanted = np.concatenate([target.wanted for target in targets])
         search = Search(
             *(form, start, wanted, self.duration),
-            *(np.ones(len(form.facts)), np.ones(3), np.zeros(form.within.size)),
+            *(np.full(len(form.facts), 1.0 - KEPT), np.full(3, 1.0 - KEPT)),
+            np.zeros(form.within.size),
         )
         reach = nearest_pose(form.model.robot, form.outputs, targets, q0)
         aimed = search if reach is None or reach.solved else replace(search, wanted=reach.wanted)
