@@ -52,6 +52,8 @@ class LawInWorlds:
         Why a world breaks a requirement of the task, by its number.
     after : float
         Time from which on errors count, s.
+    gains : str
+        Gains of the law in words. Default: none.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class LawInWorlds:
     peak: Mapping[str, np.ndarray]
     failures: Mapping[int, str]
     after: float
+    gains: str = ""
 
     @property
     def torque(self) -> tuple[str, float, str]:
@@ -165,10 +168,11 @@ class LawComparison(JsonResult):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """When errors count."""
+        """Gains of the laws, and when errors count."""
         times = ", ".join(f"{x:g}" for x in dict.fromkeys(law.after for law in self.laws))
         drawn = f"in {self.worlds} worlds of the seed {self.seed}; sampled, not proved"
-        return (f"Errors are the largest after {times} s, {drawn}.",)
+        gains = (f"{law.name}: {law.gains}" for law in self.laws if law.gains)
+        return (*gains, f"Errors are the largest after {times} s, {drawn}.")
 
     @property
     def details(self) -> dict[str, Any]:
@@ -180,6 +184,7 @@ class LawComparison(JsonResult):
                 {
                     "name": law.name,
                     "after": law.after,
+                    "gains": law.gains,
                     "errors": [
                         {"output": output, "unit": unit, "values": plain(values)}
                         | plain(quantiles_of(values))
@@ -323,7 +328,21 @@ def _evaluated(
         {unit: peaks[:, units == unit].max(axis=1) for unit in dict.fromkeys(units.tolist())},
         _failures(campaign, result, count),
         after,
+        _gains(task),
     )
+
+
+def _gains(task: Task) -> str:
+    """Gains of the law of a task in words: one number if those of all coordinates are equal."""
+    found = []
+    for name in ("stiffness", "damping", "integral", "rate"):
+        gain = task.law_table.get(name, getattr(task.law, name, None))
+        values = [*gain.values()] if isinstance(gain, Mapping) else gain
+        if values is not None and np.any(values):  # laws in joint space have none of outputs
+            values = np.diag(values) if np.ndim(values) == 2 else np.ravel(values)
+            each = [f"{value:g}" for value in values]
+            found.append(f"{name} {', '.join(each if len({*each}) > 1 else each[:1])}")
+    return "; ".join(found)
 
 
 def _failures(campaign: Campaign, result: CampaignResult, count: int) -> dict[int, str]:
