@@ -148,15 +148,13 @@ def held_at_start(
     q: np.ndarray | None,
     path: str | PathLike[str],
 ) -> dict[str, dict[str, Any]]:
-    """Tables with the `point` of each output that holds its place at the start.
+    """Tables with the `point` of outputs that hold their place at the start.
 
     Without the configuration q (nq,) the start itself is on the reference.
     """
     found = dict(given_tables)
     for output in outputs:
-        table = found.get(output.name, {})
-        if table.get("kind") != "hold" or "point" in table:
-            continue
+        table = found[output.name]
         if q is None or "relative_to" in table:
             came = "a start on the reference" if q is None else "`relative_to`"
             expected = "`point`, or a start that is written and no `relative_to`"

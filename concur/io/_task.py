@@ -827,9 +827,12 @@ def _read(path: str | PathLike[str], planning: bool = False) -> Task:
     elif task.plan is not None:
         reference = read_planned(task.plan, outputs, path)
     else:
-        written = None if task.initial.start else start
-        tables = held_at_start(outputs, task.reference, robot, written, path)
-        task = replace(task, reference=tables)
+        tables = task.reference
+        still = {k for k, x in tables.items() if x.get("kind") == "hold" and "point" not in x}
+        if held := [output for output in outputs if output.name in still]:
+            written = None if task.initial.start else start
+            tables = held_at_start(held, tables, robot, written, path)
+            task = replace(task, reference=tables)
         reference = read_reference(outputs, tables, path, task.simulation.duration)
     beside = "[servo]" if task.servo else ""
     beside = beside or "integral" * any("integral" in table for table in task.outputs)
