@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -34,6 +34,7 @@ from concur.errors import OutputError
 from concur.outputs import ReferenceSample, following_rate, output_motion
 from concur.reduction import along
 from concur.robot import Mechanism, Posture, as_tree, cross, jacobian, solve_positive_definite
+from concur.tables import INTERNAL
 
 PARAMETERS = 10
 """Mass, kg; first moment (3,), kg m; inertia xx, yy, zz, xy, xz, yz about the body's origin,
@@ -105,6 +106,9 @@ class PassiveServo(TrackingLaw):
     adaptation : float
         Gain of the estimated mass, kg s^2/m^2. With the robot's size as the unit of length, first
         moment and inertia have the same gain.
+    constraints : None
+        Rejected: a limit bounds accelerations, and those of this law follow from the forces of the
+        surroundings.
 
     Raises
     ------
@@ -148,11 +152,19 @@ class PassiveServo(TrackingLaw):
     internal_damping: Any = 2.0
     payload: str | None = None
     adaptation: Any = 5.0
+    constraints: Annotated[None, INTERNAL] = None  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         outputs = matching_outputs(self.model, self.outputs)
         object.__setattr__(self, "outputs", outputs)
         where = f"passive servo of `{self.model.name}`"
+        if self.constraints is not None:
+            raise OutputError(
+                f"{where}, `constraints`",
+                expected="a law that keeps limits: a servo",
+                came="a passive servo, which makes forces and not accelerations",
+                cure="Take a Servo, or leave limits of joints to the guard of the rig.",
+            )
         for name in ("stiffness", "damping"):
             matrix = read_gain(f"{where}, `{name}`", getattr(self, name), outputs)
             object.__setattr__(self, name, matrix)

@@ -265,7 +265,8 @@ class Task:
             Name of one of `laws`; a kind, with options behind commas, such as
             ``"passive, rate = 2.0"``; or a table with `kind` and options. Limits of torques,
             weights of controls and measured velocities of ``[servo]`` hold for every kind that has
-            them.
+            them. A task with ``[servo.constraints]`` takes servos and laws of Python files alone:
+            other kinds do not keep them.
 
         Returns
         -------
@@ -275,7 +276,8 @@ class Task:
         Raises
         ------
         ConcurError
-            If there is no such kind or option; others are rejected by `law`.
+            If there is no such kind or option, or the kind does not keep the limits of
+            ``[servo.constraints]``; others are rejected by `law`.
 
         Examples
         --------
@@ -295,6 +297,15 @@ class Task:
                     options[key] = build(make, own, self.path, at=("laws", key))
             return replace(nominal, servo_options={**self.servo_options, **options}, **gains)
         if kind in KINDS:
+            if self.servo_options.get("constraints") is not None:
+                raise fault(
+                    self.path,
+                    "[servo.constraints]",
+                    "",
+                    expected="a servo or a law of a Python file, which keep limits",
+                    came=f'the kind "{kind}"',
+                    cure="Remove the table, so that no law of the comparison keeps these limits.",
+                )
             taken = signature(KINDS[kind]).parameters
             shared = ("torque_limits", "torque_weights", "use_measured_velocity")
             for key in shared:
