@@ -93,6 +93,9 @@ class PassiveServo(TrackingLaw):
         With a `payload`: largest magnitude of z, a number or one for each entry, shape (10,). A
         tick holds z there, and rejects a larger one. Default: 100 times the robot's mass, and that
         times its size and the square of its size.
+    constraints : None
+        Rejected: a limit bounds accelerations, and those of this law follow from the forces of the
+        surroundings.
     rate : float or sequence of float
         L, 1/s, a number or one per output: each pose error decays at it once s = s_r.
     internal_damping : float
@@ -106,9 +109,6 @@ class PassiveServo(TrackingLaw):
     adaptation : float
         Gain of the estimated mass, kg s^2/m^2. With the robot's size as the unit of length, first
         moment and inertia have the same gain.
-    constraints : None
-        Rejected: a limit bounds accelerations, and those of this law follow from the forces of the
-        surroundings.
 
     Raises
     ------
