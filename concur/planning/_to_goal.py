@@ -15,6 +15,7 @@ from concur.codegen import finite_floats
 from concur.errors import ConcurError, InfeasibleReferenceError, ReductionError, ShapeError
 from concur.outputs import Output, checked_outputs
 from concur.planning._clearances import clearance_of
+from concur.planning._direct import direct_guess
 from concur.planning._motion_plan import MotionPlan
 from concur.planning._nearest import Nearest, nearest_pose
 from concur.planning._path_limits import PlanLimits, bounds_of
@@ -317,8 +318,10 @@ class Planner:
             )
 
     def _guesses(self, search: Search, reach: Nearest | None) -> Iterator[Floats]:
-        """Straight lines to shapes: of the start, of the goal, drawn; and ways around obstacles."""
+        """Outputs straight to goals; straight lines of the shape; and ways around obstacles."""
         start, bounds, rng = search.start, self.form.bounds, np.random.default_rng(0)
+        if reach is None or reach.solved:
+            yield direct_guess(self.form, start, search.wanted, self.duration)
         yield self._straight(start, start.r)
         yield from self._around(search)
         if reach is not None:
