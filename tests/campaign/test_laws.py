@@ -136,7 +136,11 @@ def test_command_writes_table_page_and_json(task: Path, tmp_path: Path) -> None:
         "servo", "own.py:Idle", "own.py:Idle, push = 1.0"
     ]  # fmt: skip
     servo, idle, lost = found["laws"]  # type: ignore[misc]
-    assert servo["torque_share"] == [None] * 3  # the robot has no limits
+    read = cc.load_task(task).with_law("servo")
+    heavier = read.uncertainty.draw(range(3), 0)
+    peaks = [np.abs(read.with_world(world).simulate().u[:-1]).max() for world in heavier]
+    assert servo["torque_share"] == pytest.approx(np.array(peaks) / 4.0, rel=1e-6)  # of the law
+    assert idle["torque_share"] == [None] * 3  # neither the robot nor this law has limits
     assert all("settle hand missed" in one["why"] for one in idle["failures"])
     assert [one["world"] for one in lost["failures"]] == [0, 1, 2]
     assert all("at 0.51 s" in one["why"] for one in lost["failures"])
