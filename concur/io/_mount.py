@@ -126,8 +126,8 @@ def assembled(given: Mapping[str, Any], arms: Mounted) -> Mechanism:
     robot = Mechanism(**{**whole, "actuated": None})
     listed = given.get("actuated")
     named = {robot.bodies[robot.joints[name]].name for name in listed or () if name in robot.joints}
-    theirs = {arms.robot.joints[name] for name in arms.robot.actuated or ()}
-    kept = {arms.robot.bodies[i].name for i in theirs}
+    driven = [arms.robot.joints[name] for name in arms.robot.actuated or ()]
+    kept = {arms.robot.bodies[i].name for i in driven}
     for bodies in arms.bodies:
         kept -= bodies if bodies & named else set()
     if listed is None:

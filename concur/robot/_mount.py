@@ -80,7 +80,8 @@ def mount(
     twice = next((name for name in mine if name in taken), None)
     if twice is not None:
         cure = 'Give the names of the arm a prefix, such as prefix = "arm_".'
-        raise _refusal(f"robot `{arm.name}`", "names that the base has not", f"`{twice}` twice", cure)
+        came = f"`{twice}` twice"
+        raise _refusal(f"robot `{arm.name}`", "names that the base has not", came, cure)
     return replace(
         base,
         bodies=[
