@@ -22,6 +22,7 @@ from concur.planning._path_limits import PlanLimits, bounds_of
 from concur.planning._program import Found, Search
 from concur.planning._targets import Target, targets_of
 from concur.planning._transcription import FINE, Path, Start, Transcription
+from concur.planning._verdict import KEPT, ROUNDED, is_held, misses_of, rows_of
 from concur.reduction import ReducedModel, check_model
 from concur.results import Row
 from concur.robot import Clearance, Obstacle
@@ -44,17 +45,8 @@ WAY_PROGRAMS = 20
 PASSED = 0.1
 """Distance of a way from an obstacle, beside the least one, m."""
 
-EXACT = 1e-6
-"""Largest miss of a row of the goal, m and rad."""
-
-KEPT = 1e-3
-"""Largest excess over a limit in the dense check, relative to it."""
-
 ROUNDS = 8
 """Largest number of refinements after the dense check."""
-
-ROUNDED = 1e-6
-"""Excess over a range that is rounding, rad and m."""
 
 BINDING = 0.97
 """Share of its limit from which a quantity counts as what forbids a goal."""
@@ -405,11 +397,10 @@ class Planner:
         form = self.form
         for _ in range(ROUNDS):
             path, u = form.dense(search.start, found.unknowns, search.wanted)
-            off = np.maximum(np.abs(path.e) - form.within, 0.0).max(initial=0.0)
+            if is_held(form, path, rows_of(form, path, found.time)):
+                return found, path, u
             peak = self._peaks(path)
             over = peak - 1.0
-            if off <= EXACT and over.max(initial=0.0) <= KEPT:
-                return found, path, u
             shares = np.where(
                 over > 0.5 * KEPT,
                 np.where(
@@ -453,8 +444,8 @@ class Planner:
                 acceleration[kept, own : own + dim],
             )
             at, own = at + size, own + dim
-        rows = self._rows(path, time)
-        missed = self._misses(path, targets)
+        rows = rows_of(form, path, found.time)
+        missed = misses_of(form, path, targets)
         why = why or ("reached" if reached else self._reason(rows, missed, samples, notes))
         return MotionPlan(
             model=form.model,
@@ -472,64 +463,6 @@ class Planner:
             limits=form.bounds,
             _again=partial(self._again, found.unknowns, tuple(targets)),
         )
-
-    def _rows(self, path: Path, time: Floats) -> list[Row]:
-        """Quantities with limits, the closest first."""
-        form, bounds = self.form, self.form.bounds
-        names = form.model.shape_names
-        efforts = [form.model.system.effort_units[k] for k in form.model.shape]
-        units = ["rad" if unit == "N m" else "m" for unit in efforts]
-        found = list[tuple[float, Row]]()
-        signed = np.where(form.one_sided, path.g, np.abs(path.g))
-        merged = dict[str, tuple[float, Row]]()
-        for k, (name, unit, limit, offset) in enumerate(form.facts):
-            at = int(np.argmax(signed[:, k]))
-            share = float(signed[at, k])
-            least = limit < 0.0
-            value, bound = limit * share + offset, limit + offset
-            slack = KEPT * (abs(limit) if least else bound)
-            row = Row.judged(
-                name, value, bound, unit, f"t = {time[at]:.4g} s", at_least=least, slack=slack
-            )
-            if name not in merged or merged[name][0] < share:
-                merged[name] = share, row
-        found += merged.values()
-        for quantity, values, largest, suffix in (
-            ("speed of", path.s, bounds.speeds, "/s"),
-            ("acceleration of", path.a, bounds.accelerations, "/s^2"),
-        ):
-            for k in np.flatnonzero(np.isfinite(largest)).tolist():
-                at = int(np.argmax(np.abs(values[:, k])))
-                value = float(abs(values[at, k]))
-                place = f"t = {time[at]:.4g} s"
-                row = Row.judged(
-                    f"{quantity} {names[k]}", value, float(largest[k]), units[k] + suffix, place,
-                    slack=KEPT * float(largest[k]),
-                )  # fmt: skip
-                found.append((value / float(largest[k]), row))
-        for k, name in enumerate(names):
-            for bound, at_least in ((bounds.low[k], True), (bounds.high[k], False)):
-                if np.isfinite(bound):
-                    values = path.r[:, k]
-                    at = int(np.argmin(values) if at_least else np.argmax(values))
-                    room = float(values[at] - bound if at_least else bound - values[at])
-                    row = Row.judged(
-                        f"position of {name}", float(values[at]), float(bound), units[k],
-                        f"t = {time[at]:.4g} s", at_least=at_least, slack=KEPT,
-                    )  # fmt: skip
-                    found.append((1.0 - room, row))
-        return [row for _, row in sorted(found, key=lambda pair: -pair[0])]
-
-    def _misses(self, path: Path, targets: Sequence[Target]) -> dict[str, float]:
-        """Distance of each output from its goal."""
-        found, at = dict[str, float](), 0
-        over = np.maximum(np.abs(path.e) - self.form.within, 0.0)
-        for target in targets:
-            name, size = self.form.outputs[target.output].name, len(target.rows)
-            miss = float(np.linalg.norm(over[at : at + size]))
-            found[name] = max(found.get(name, 0.0), miss)
-            at += size
-        return found
 
     def _reason(
         self,

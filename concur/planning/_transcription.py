@@ -427,6 +427,11 @@ class Transcription:
         e = np.array(functions["goal"](x[-1], r[-1], s[-1], wanted)[0])[:, 0]
         return Path(points, x, r, s, a, g, e), u
 
+    def jerks(self, path: Path, duration: float) -> Floats:
+        """Jerks of the shape at the points of a path."""
+        places = np.linspace(0.0, 1.0, len(path.x))
+        return np.asarray(self.splines.third(places) @ path.points / duration**3)
+
     def at_rest(self, start: Start) -> Floats:
         """Rows of the path at the start without acceleration."""
         count = STEPS * FINE + 1
