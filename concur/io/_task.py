@@ -28,7 +28,7 @@ from concur.io._configuration import read_configuration
 from concur.io._imperfections import read_slip
 from concur.io._initial import joint_of, read_state, spinning, start_on_reference
 from concur.io._nominal import nominal_values
-from concur.io._plan import PlanTable, read_planned
+from concur.io._plan import PlanTable, check_planned, read_planned
 from concur.io._proof_task import proof_task
 from concur.io._reference import held_at_start, read_reference
 from concur.io._requirements import read_requirements
@@ -876,6 +876,8 @@ def _read(path: str | PathLike[str], planning: bool = False) -> Task:
         proof=None if task.proof is None else _proof(data, outputs, task, path),
         reference_tables=task.reference,
     )
+    if task.plan is not None and not planning:
+        check_planned(read, task.plan)
     if task.initial.start is None:
         return replace(read, **_worlds(read, task, data))
     servo = read.nominal.servo

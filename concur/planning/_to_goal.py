@@ -16,6 +16,7 @@ from concur.errors import ConcurError, InfeasibleReferenceError, ReductionError,
 from concur.outputs import Output, checked_outputs
 from concur.planning._clearances import clearance_of
 from concur.planning._direct import direct_guess
+from concur.planning._made_for import made_for
 from concur.planning._motion_plan import MotionPlan
 from concur.planning._nearest import Nearest, nearest_pose
 from concur.planning._path_limits import PlanLimits, bounds_of
@@ -160,8 +161,9 @@ def plan(
         *(model, known, targets, bounds, clearance_of(model.robot, obstacles, where)),
         *(limits.apart, float(limits.singular), q0),
     )
-    planner = Planner(form, where, None if time == "least" else float(time), int(guesses))
-    return planner.run(q0, s0, targets, None, progress)
+    made = partial(_made_for, model, known, limits, obstacles, time)
+    planner = Planner(form, where, None if time == "least" else float(time), int(guesses), made)
+    return planner.run(q0, s0, goals, targets, None, progress)
 
 
 def _state(model: ReducedModel, start: Any, where: str) -> tuple[Floats, Floats]:
@@ -178,6 +180,22 @@ def _state(model: ReducedModel, start: Any, where: str) -> tuple[Floats, Floats]
     return q0, s0
 
 
+def _made_for(
+    model: ReducedModel,
+    outputs: Sequence[Output],
+    limits: PlanLimits,
+    obstacles: Clearance | Sequence[Obstacle],
+    time: float | str,
+    start: tuple[Floats, Floats],
+    goals: Mapping[str, Any],
+) -> dict[str, str]:
+    """Digests of what a plan is made for."""
+    momentum = model.momentum if model.takes_momentum else None
+    speeds = dict(zip(model.shape_names, start[1].tolist(), strict=True))
+    given = start[0], speeds
+    return made_for(model.robot, momentum, outputs, given, goals, limits, obstacles, time)
+
+
 @dataclass(frozen=True, eq=False)
 class Planner:
     """Guesses, refinement and verdict for one problem with any start and goal numbers."""
@@ -186,11 +204,13 @@ class Planner:
     where: str
     duration: float | None
     guesses: int
+    made: Callable[[tuple[Floats, Floats], Mapping[str, Any]], dict[str, str]]
 
     def run(
         self,
         q0: Floats,
         s0: Floats,
+        goals: Mapping[str, Any],
         targets: Sequence[Target],
         warm: Floats | None,
         progress: Callable[[float], Any] | None,
@@ -235,8 +255,10 @@ class Planner:
         if aimed is not search:
             assert reach is not None
             path, u = form.dense(start, best.unknowns, wanted)
-            return self._result(best, path, u, False, tuple(notes), targets, reach.why)
-        return self._result(best, path, u, made is not None, tuple(notes), targets)
+            failed = self._result(best, path, u, False, tuple(notes), targets, goals, reach.why)
+            return replace(failed, made_for=self.made((q0, s0), goals))
+        result = self._result(best, path, u, made is not None, tuple(notes), targets, goals)
+        return replace(result, made_for=self.made((q0, s0), goals))
 
     def _blocked(self, tries: list[Found]) -> bool:
         """Whether the last motions pass the same limits by as much, or all of them at the goal."""
@@ -252,13 +274,15 @@ class Planner:
         self,
         unknowns: Floats,
         last: tuple[Target, ...],
+        known: Mapping[str, Any],
         q: ArrayLike,
         s: ArrayLike | None,
         goals: Mapping[str, Any] | None,
     ) -> MotionPlan:
         """Plan from another state, beginning with a motion."""
         form = self.form
-        targets = last if goals is None else tuple(targets_of(form.outputs, goals, self.where))
+        goals = known if goals is None else goals
+        targets = tuple(targets_of(form.outputs, goals, self.where))
         if [target.kept for target in targets] != [target.kept for target in last]:
             raise ConcurError(
                 f"{self.where}, `goals`",
@@ -267,7 +291,7 @@ class Planner:
                 cure="Call `concur.plan`.",
             )
         q0, s0 = _state(form.model, q if s is None else (q, s), self.where)
-        return self.run(q0, s0, targets, unknowns, None)
+        return self.run(q0, s0, goals, targets, unknowns, None)
 
     def _best(self, search: Search, found: list[Found]) -> tuple[Found, Path, Floats] | None:
         """First of the motions, the best first, that holds in the dense check."""
@@ -426,6 +450,7 @@ class Planner:
         reached: bool,
         notes: tuple[str, ...],
         targets: Sequence[Target],
+        goals: Mapping[str, Any],
         why: str = "",
     ) -> MotionPlan:
         form = self.form
@@ -461,7 +486,7 @@ class Planner:
             starts=notes,
             missed=missed,
             limits=form.bounds,
-            _again=partial(self._again, found.unknowns, tuple(targets)),
+            _again=partial(self._again, found.unknowns, tuple(targets), goals),
         )
 
     def _reason(
