@@ -24,10 +24,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from concur._polynomials import Space, heading
+from concur._polynomials import Walker as PolynomialWalker
 from concur.certify._arrays import array, matrix
 from concur.certify._checks import check_groups
 from concur.certify._intervals import PRECISION, Walker, flint
-from concur.certify._taylor import Model, TaylorWalker, combined
 from concur.codegen import Array, Vector, constant, unit_span
 from concur.control import Servo
 from concur.errors import OutputError, ReductionError
@@ -164,9 +165,12 @@ class Graph:
         self._placed = ca.SX(ca.DM(self.neutral))
         self._placed[list(self.coordinates)] = self._x
         values = [ca.densify(part) for part in _listed(whole(self._placed, w))]
-        self._walker = TaylorWalker(
-            ca.Function("values", [self._x, w], values, {"cse": True}), where
+        self._walker = PolynomialWalker(
+            ca.Function("values", [self._x, w], values, {"cse": True}),
+            where,
+            {ca.OP_ATAN2: heading},
         )
+        self._space = Space((1,) * len(self.coordinates))
 
     @cached_property
     def regularity(self) -> Walker | None:
@@ -209,48 +213,54 @@ class Graph:
         middle = (lower + upper) / 2
         half = np.maximum(middle - lower, upper - middle)
         half = np.array([nextafter(h, inf) if h else 0.0 for h in half])
-        decoupling, mass, actuation, velocity, both = self._walker(middle, half, self._given)
-        weights = self._weights
-        columns = [
-            [combined([(a, _pick(entry[0], k)) for k, a in column]) for column in weights]
-            for entry in both
+        box = [
+            self._space.symbol(k, h, m) for k, (h, m) in enumerate(zip(half, middle, strict=True))
         ]
-        size = self.servo.size
-        plain = [
-            [[_pick(entry, 0) for entry in row] for row in part]
-            for part in (decoupling, mass, actuation)
-        ]
-        found = [*plain, columns[:size], columns[size:]]
-        found.append(
-            [
-                [combined([(float(speed), _pick(entry, 0))]) for speed, entry in moving]
-                for moving in (zip(self.speeds, row, strict=True) for row in velocity)
-            ]
-        )
+        *plain, velocity, both = self._walker(box, list(self._given), space=self._space)
+        with np.errstate(all="ignore"):
+            plain = [self._numbers(part)[..., 0] for part in (*plain, velocity * self.speeds)]
+            products = self._numbers(both[:, :1], self._weights)
+        decoupling, mass, actuation, moving = plain
+        columns, size = products[:, 0].swapaxes(1, 2), self.servo.size
         with flint().ctx.workprec(PRECISION):
-            split = [_split(part, self._walker.count) for part in found]
-            layers = [Parts(*parts) for parts in zip(*split, strict=True)]
-        return Enclosure(layers[0], layers[1:], self._walker.involved)
+            found = (decoupling, mass, actuation, columns[:size], columns[size:], moving)
+            layers = [Parts(*parts) for parts in zip(*map(_split, found), strict=True)]
+        return Enclosure(layers[0], layers[1:], self._involved)
 
     @cached_property
-    def _weights(self) -> list[list[tuple[int, float]]]:
+    def _involved(self) -> np.ndarray:
+        """Whether a coordinate is in each term but the constant, shape (coordinates, terms)."""
+        one = np.eye(self._space.size, dtype=bool)
+        first, second, *_ = self._space.pairs(self._space.size)
+        return np.hstack([one, one[:, first] | one[:, second]])
+
+    def _numbers(self, part: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+        """Coefficients and remainder of each entry, (rows, columns, 1 + terms + 1, sums)."""
+        n = self._space.size
+        sums = 1 if weights is None else weights.shape[1]
+        found = np.zeros((*part.shape, 2 + n + self._space.rows(n), sums))
+        for place, entry in np.ndenumerate(part):
+            model = entry.take(np.zeros(1, dtype=int)) if weights is None else entry.mixed(weights)
+            found[place] = np.vstack([model.c, *model.padded(n), model.r])
+        return found
+
+    @cached_property
+    def _weights(self) -> np.ndarray:
         """Weights of the polynomial's values at `_given` in the coefficient of each product."""
         n = len(self._given)
-        both = {pair: 1 + 2 * n + k for k, pair in enumerate(self.products[1 + 2 * n :])}
-        columns: list[list[tuple[int, float]]] = []
-        for product in self.products:
+        found = np.zeros((self._given.shape[1], len(self.products)))
+        for k, product in enumerate(self.products):
             if not product:
-                columns.append([(0, 1.0)])
+                found[0, k] = 1.0
             elif len(product) == 1:
-                i = product[0]
-                columns.append([(1 + i, 0.5), (1 + n + i, -0.5)])
+                found[[1 + product[0], 1 + n + product[0]], k] = 0.5, -0.5
             elif product[0] == product[1]:
-                i = product[0]
-                columns.append([(1 + i, 0.5), (1 + n + i, 0.5), (0, -1.0)])
+                found[[1 + product[0], 1 + n + product[0], 0], k] = 0.5, 0.5, -1.0
             else:
+                # As many products are behind the pairs as values behind those along one speed.
                 i, j = product
-                columns.append([(both[product], 1.0), (1 + i, -1.0), (1 + j, -1.0), (0, 1.0)])
-        return columns
+                found[[k, 1 + i, 1 + j, 0], k] = 1.0, -1.0, -1.0, 1.0
+        return found
 
     def _parts(self, q: Vector, w: Vector) -> list[Array]:
         servo, model = self.servo, self.servo.model
@@ -396,22 +406,11 @@ def _directions(size: int) -> tuple[np.ndarray, list[tuple[int, ...]]]:
     return points.T, [(), *single, *((i, i) for i in range(size)), *pairs]
 
 
-def _pick(model: Model, k: int) -> Model:
-    """One of several polynomials; a constant one occurs once."""
-    k = k if len(model.values) > 1 else 0
-    return Model(model.values[k : k + 1], model.remainder[k : k + 1])
-
-
-def _split(part: list[list[Model]], count: int) -> list[Any]:
+def _split(values: np.ndarray) -> list[Any]:
     """Coefficients, each as a matrix, and a ball for the remainder."""
-    columns = len(part[0]) if part else 0
-    values = np.array([[m.values[0] for m in row] for row in part], dtype=float)
-    values = values.reshape(len(part), columns, count)
-    rest = np.empty((len(part), columns), dtype=object)
-    arb = flint().arb
-    for i, row in enumerate(part):
-        for j, model in enumerate(row):
-            r = float(model.remainder[0])
-            sound = np.isfinite(r) and np.isfinite(values[i, j]).all()
-            rest[i, j] = arb(0, r) if sound else arb.nan()
-    return [*(matrix(values[:, :, k]) for k in range(count)), matrix(rest)]
+    arb, layers = flint().arb, np.moveaxis(values, 2, 0)
+    sound = np.isfinite(layers).all(axis=0)
+    rest = np.empty(sound.shape, dtype=object)
+    for place, r in np.ndenumerate(layers[-1]):
+        rest[place] = arb(0, float(r)) if sound[place] else arb.nan()
+    return [*map(matrix, layers[:-1]), matrix(rest)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
+from concur._polynomials import Floats, Model, Walker, norm_bound
 from concur.proofs._apart import Apart
 from concur.proofs._carried import Carried
-from concur.proofs._models import Floats, Model, Walker, norm_bound
 from concur.proofs._readings import Readings
 from concur.proofs._statement import Statement
 from concur.proofs._wheeled import OUTPUTS, Robot

@@ -17,7 +17,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from concur.proofs._models import Floats, Model
+from concur._polynomials import Floats, Model
 from concur.proofs._wheeled import Robot
 from concur.robot import Clearance
 

@@ -17,12 +17,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from concur._polynomials import Floats
 from concur.codegen import Batch, Demand, Rollout
 from concur.control import Servo
 from concur.errors import OutputError, needed
 from concur.proofs._bases import base_of
 from concur.proofs._declared_motion import declared_motion, true_errors
-from concur.proofs._models import Floats
 from concur.proofs._proof import TaskProof
 from concur.proofs._provable import Provable, plain_law
 from concur.proofs._quantity import Quantity, quantities_of

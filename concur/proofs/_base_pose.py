@@ -14,12 +14,12 @@ import casadi as ca
 import numpy as np
 from scipy.integrate import solve_ivp
 
+from concur._polynomials import Floats, norm_bound
 from concur.errors import OutputError
 from concur.outputs.references import Reference
 from concur.proofs._configurations import Configurations
 from concur.proofs._decided import Decided
 from concur.proofs._floating import Demand, Floater, State
-from concur.proofs._models import Floats, norm_bound
 from concur.proofs._symbols import CLOCK
 from concur.proofs._variations import Kernels, kernels
 

@@ -9,9 +9,9 @@ import casadi as ca
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from concur._polynomials import Floats
 from concur.control import Servo
 from concur.errors import OutputError
-from concur.proofs._models import Floats
 from concur.robot import joints
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from concur.proofs._models import Floats
+from concur._polynomials import Floats
 from concur.proofs._quantity import Quantity
 from concur.proofs._statement import Statement
 from concur.results import Row

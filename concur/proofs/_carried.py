@@ -14,7 +14,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from concur.proofs._models import Floats, Model, norm_bound
+from concur._polynomials import Floats, Model, norm_bound
 from concur.proofs._statement import Statement
 from concur.proofs._wheeled import OUTPUTS, Robot
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from concur._polynomials import Floats, Model
 from concur.proofs._added import Added
 from concur.proofs._configurations import Configurations
-from concur.proofs._models import Floats, Model
 from concur.proofs._quantities import CLOCK, DELTA, SPACE, Arm, arm
 from concur.proofs._wheeled import Robot
 

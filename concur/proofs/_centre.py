@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from concur._polynomials import Floats, Model, Space
 from concur.proofs._errors import Channel
 from concur.proofs._heading import Heading, candidate
-from concur.proofs._models import Floats, Model, Space
 from concur.proofs._motion import Motion
 from concur.proofs._quantities import CLOCK, DELTA, SPACE, Nominal, turned_back
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from concur.proofs._models import Floats, Model, Walker
+from concur._polynomials import Floats, Model, Walker
 
 NEWTON_STEPS = 3
 """Steps on polynomials; three reach the second order and a defect near rounding."""

@@ -13,8 +13,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from concur._polynomials import OPERATIONS, Floats, Model, Space
 from concur.errors import OutputError
-from concur.proofs._models import _OPERATIONS, Floats, Model, Space
 
 MOST = 5
 """Undecided comparisons of one formula; each doubles the work in its segments."""
@@ -186,7 +186,7 @@ class Decided:
         self, time: Model, answers: dict[int, float]
     ) -> tuple[list[list[Model]], dict[int, np.ndarray]]:
         """Results, and by comparison where a segment does not decide it."""
-        f, operations, space = self._function, {**_OPERATIONS, **_MORE}, time.space
+        f, operations, space = self._function, {**OPERATIONS, **_MORE}, time.space
         work: list[Any] = [None] * f.sz_w()
         found: list[list[Any]] = [[None] * f.size1_out(k) for k in range(4)]
         undecided = dict[int, np.ndarray]()

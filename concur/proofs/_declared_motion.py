@@ -8,9 +8,9 @@ import casadi as ca
 import numpy as np
 from scipy.integrate import solve_ivp
 
+from concur._polynomials import Floats
 from concur.control import Servo, taken_velocities
 from concur.proofs._bases import Base
-from concur.proofs._models import Floats
 from concur.proofs._provable import Provable, plain_law
 from concur.simulation import Plant
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from concur.proofs._models import Floats, Model, Space
+from concur._polynomials import Floats, Model, Space
 
 _UP = 1 + 1e-11
 """Above the rounding of sums of some thousand positive numbers."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from concur._polynomials import Floats
 from concur.certify import Status
 from concur.control import Servo
 from concur.outputs.references import Reference
@@ -20,7 +21,6 @@ from concur.proofs._base_pose import BLOCK, PARTS, Declared, Tube
 from concur.proofs._bound import Bound, bounds_of
 from concur.proofs._floater_quantities import Found, Quantities
 from concur.proofs._floating import Floater, refusal
-from concur.proofs._models import Floats
 from concur.proofs._proof import TaskProof
 from concur.proofs._quantity import quantities_of
 from concur.proofs._statement import Statement

@@ -32,9 +32,9 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
+from concur._polynomials import Floats, Model, Space, norm_bound, walker
 from concur.proofs._floating import Demand, Floater, State
 from concur.proofs._linear_solve import Solver
-from concur.proofs._models import Floats, Model, Space, norm_bound, walker
 from concur.proofs._pose_formulas import bracket, dual_bracket
 from concur.proofs._single_bodies import single_bodies
 from concur.proofs._statement import Statement

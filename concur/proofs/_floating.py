@@ -27,11 +27,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from concur._polynomials import Floats, Model, norm_bound, walker
 from concur.control import Servo, given_options
 from concur.errors import OutputError
 from concur.proofs._configurations import Configurations, Equations
 from concur.proofs._linear_solve import Solver
-from concur.proofs._models import Floats, Model, norm_bound, walker
 from concur.proofs._pose_formulas import (
     bracket,
     carried,

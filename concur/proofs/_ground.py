@@ -15,8 +15,8 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
+from concur._polynomials import Floats
 from concur.errors import OutputError
-from concur.proofs._models import Floats
 from concur.proofs._quantity import Quantity, require_known
 from concur.reduction import (
     DETERMINATE,

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from concur.proofs._models import Floats, Model, Space
+from concur._polynomials import Floats, Model, Space
 
 QUARTER = np.pi / 2
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from concur.proofs._models import Floats
+from concur._polynomials import Floats
 from concur.proofs._statement import Statement
 
 JUMPS = "jumps of the reference"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from concur.proofs._models import Floats, Model
+from concur._polynomials import Floats, Model
 
 STEPS = 3
 """Newton steps on polynomials; three reach the second order."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
+from concur._polynomials import Floats, Model, Space, Walker
 from concur.errors import OutputError
 from concur.outputs.references import Reference
-from concur.proofs._models import Floats, Model, Space, Walker
 from concur.proofs._wheeled import not_covered
 
 JUMP = 1e-9

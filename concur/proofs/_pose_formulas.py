@@ -16,7 +16,7 @@ import casadi as ca
 import numpy as np
 from scipy.special import bernoulli
 
-from concur.proofs._models import Floats
+from concur._polynomials import Floats
 
 TERMS = 11
 """Terms of each series; the tails are below 1e-8 at 2 rad and below rounding at 1 rad."""

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from concur._polynomials import Floats
 from concur.certify import Status
 from concur.errors import OutputError
 from concur.proofs._bound import Bound, claimed, tightest
 from concur.proofs._file import Source, write_proof
-from concur.proofs._models import Floats
 from concur.proofs._statement import Statement
 from concur.results import Figures, Row, picked, plain, show
 

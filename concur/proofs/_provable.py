@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from concur._polynomials import Floats
 from concur.control import Servo
 from concur.outputs.references import Reference
-from concur.proofs._models import Floats
 from concur.proofs._statement import Statement
 from concur.robot import Mechanism
 

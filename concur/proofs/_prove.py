@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from concur._polynomials import Floats
 from concur.certify import Status
 from concur.control import Servo
 from concur.errors import OutputError
@@ -25,7 +26,6 @@ from concur.proofs._cells import MOST, Lattice, reached
 from concur.proofs._centre import Centre
 from concur.proofs._heading import Heading
 from concur.proofs._imperfections import JUMPS, disturbances
-from concur.proofs._models import Floats
 from concur.proofs._motion import Motion
 from concur.proofs._proof import TaskProof
 from concur.proofs._quantities import Radii, quantities

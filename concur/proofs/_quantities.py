@@ -21,9 +21,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from concur._polynomials import Floats, Model, Space, norm_bound
 from concur.proofs._added import Added
 from concur.proofs._configurations import Configurations, inverse_matrix
-from concur.proofs._models import Floats, Model, Space, norm_bound
 from concur.proofs._readings import State
 from concur.proofs._wheeled import Robot
 

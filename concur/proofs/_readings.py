@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from concur.proofs._models import Floats, Model, norm_bound
+from concur._polynomials import Floats, Model, norm_bound
 from concur.proofs._reading import Reading
 from concur.proofs._wheeled import OUTPUTS, Robot
 

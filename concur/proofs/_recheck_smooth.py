@@ -5,7 +5,8 @@ A `Smooth` of symbols xi in [-1, 1]^n holds arrays of functions f with a polynom
     |f - p| <= r_0,   |d(f - p) / d xi_i| <= r_i,
 
 so that the slope of a function over its cell is known from the function itself. Nothing here is
-shared with the models of the prover (`_models`), which have no slopes and measure by balls.
+shared with the models of the prover (`concur._polynomials`), which have no slopes and measure by
+balls.
 
 **What holds.** Every operation returns r_0 and r_i that contain the truncated terms, the given
 remainders and the rounding of floats. r_0 never depends on given r_i. NaN stays NaN: the

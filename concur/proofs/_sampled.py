@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from concur._polynomials import Floats
 from concur.certify import Status
 from concur.proofs._attack import TUBE, Attack, held_ticks
-from concur.proofs._models import Floats
 from concur.proofs._proof import TaskProof
 from concur.proofs._provable import Provable
 from concur.proofs._quantity import Quantity

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
+from concur._polynomials import Floats
 from concur.control import Servo
 from concur.outputs.references import Reference
 from concur.proofs._bound import Bound, claimed, conditions, tightest
 from concur.proofs._expression import Expression
 from concur.proofs._ground import Ground
-from concur.proofs._models import Floats
 from concur.proofs._provable import torque_room
 from concur.proofs._quantity import Quantity
 from concur.proofs._reading import Reading

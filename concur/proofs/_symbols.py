@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from concur.proofs._models import Floats, Model, Space
+from concur._polynomials import Floats, Model, Space
 
 CLOCK, DEVIATIONS = 0, slice(1, 19)
 """Symbols of the time, and of dx, eta and dv."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import expm
 
-from concur.proofs._models import Floats
+from concur._polynomials import Floats
 
 _UP = 1 + 1e-9
 """Far above the rounding of products of some hundred matrices."""

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
+from concur._polynomials import Walker, walker
 from concur.control import Servo, given_options
 from concur.errors import OutputError
 from concur.proofs._configurations import Equations
 from concur.proofs._errors import Channel
-from concur.proofs._models import Walker, walker
 from concur.proofs._quantity import quantities_of
 from concur.proofs._single_bodies import single_bodies
 from concur.robot import Mechanism, Pose, base_wrench, inverse_dynamics, joints

@@ -9,12 +9,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from concur._polynomials import Floats
 from concur.control import Servo
 from concur.errors import OutputError
 from concur.outputs import ReferenceSample
 from concur.proofs._bases import Base
 from concur.proofs._declared_motion import true_errors
-from concur.proofs._models import Floats
 from concur.proofs._statement import Statement
 from concur.simulation import Plant, Program
 

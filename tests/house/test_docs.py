@@ -64,7 +64,6 @@ SUBPACKAGES = (
         "codegen",
         "control",
         "formulations",
-        "geometry",
         "io",
         "outputs",
         "planning",
@@ -405,7 +404,7 @@ OWNERS = {
     "se3": (concur.groups.se3,),
     **{
         name: (importlib.import_module(f"concur.{name}"),)
-        for name in ("certify", "formulations", "geometry", "reduction")
+        for name in ("certify", "formulations", "reduction")
     },
 }
 

@@ -22,7 +22,6 @@ FOLDERS = (
     "formulations",
     "reduction",
     "robot",
-    "geometry",
     "groups",
     "codegen",
 )

@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
+from concur._polynomials import Model
 from concur.proofs import _cells
 from concur.proofs._cells import reached
-from concur.proofs._models import Model
 from concur.proofs._quantities import CLOCK, DELTA, SPACE
 from concur.proofs._recheck_cover import PARTS
 from concur.proofs._recheck_motion import cells_reached

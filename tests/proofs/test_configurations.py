@@ -5,8 +5,8 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
+from concur._polynomials import Space
 from concur.proofs._configurations import Equations, inverse_matrix
-from concur.proofs._models import Space
 
 SPACE = Space((2, 1))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import expm
 
+from concur._polynomials import Space
 from concur.proofs._errors import Channel
-from concur.proofs._models import Space
 
 CASES = {
     (4.0, 4.0): (0.25, 0.368),

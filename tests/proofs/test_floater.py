@@ -9,13 +9,13 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import concur as cc
+from concur._polynomials import Model
 from concur.errors import OutputError
 from concur.outputs import references
 from concur.proofs import Expression, Ground, Reading, prove_task
 from concur.proofs._decided import Decided
 from concur.proofs._floater import Prover, proof_of
 from concur.proofs._floating import Floater, averaged
-from concur.proofs._models import Model
 from concur.proofs._recheck_floater import case_of_floater
 from concur.proofs._recheck_smooth import Rejection
 from concur.proofs._symbols import Symbols

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from concur._polynomials import Space
 from concur.proofs._heading import Heading, candidate
-from concur.proofs._models import Space
 
 SPACE = Space((1,))
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import concur as cc
+from concur._polynomials import Space
 from concur.proofs._imperfections import disturbances
-from concur.proofs._models import Space
 from concur.proofs._prove import Prover, stack_of_lattices
 from concur.proofs._statement import Statement
 from concur.simulation import Plant

@@ -8,8 +8,8 @@ import casadi as ca
 import numpy as np
 import pytest
 
+from concur._polynomials import Model, Space, Walker, heading, norm_bound
 from concur.errors import OutputError
-from concur.proofs._models import Model, Space, Walker, norm_bound
 
 SPACE = Space((1, 3, 2))
 
@@ -183,3 +183,47 @@ def test_norms_of_vectors_are_those_of_their_blocks() -> None:
                 expected = expected + np.linalg.norm(part, 2, axis=(1, 2))
             assert norm_bound(vector) == pytest.approx(expected, rel=1e-9), rows
             assert (norm_bound(vector) >= expected).all()
+
+
+@pytest.mark.parametrize("width", [1e-3, 0.05, 0.3])
+def test_sines_of_headings_are_held(width: float) -> None:
+    x = ca.SX.sym("x", 2)
+    angle = ca.cos(3 * ca.atan2(ca.sin(x[0]) * 2, ca.cos(x[0]) + 0.3 * ca.sin(x[1])))
+    function = ca.Function("f", [x], [angle])
+    space, middle = Space((1, 1)), np.array([0.4, -0.3])
+    given = [space.symbol(k, width, m) for k, m in enumerate(middle)]
+    model = Walker(function, "test", {ca.OP_ATAN2: heading})(given)[0][0, 0]
+    d = np.random.default_rng(1).uniform(-1, 1, (2, 2000))
+    error = np.abs(np.asarray(function(middle[:, None] + width * d)).ravel() - model.at(d))
+    assert (error <= model.r).all()
+    assert model.r[0] < 250 * width**3 + 1e-10
+
+
+def test_a_heading_at_a_half_turn_has_sines() -> None:
+    x = ca.SX.sym("x", 1)
+    function = ca.Function("f", [x], [ca.sin(ca.atan2(ca.sin(x), ca.cos(x)))])
+    walker, space = Walker(function, "test", {ca.OP_ATAN2: heading}), Space((1,))
+    model = walker([space.symbol(0, 0.1, np.pi)])[0][0, 0]
+    d = np.linspace(-1, 1, 101)[None]
+    assert (np.abs(np.sin(np.pi + 0.1 * d[0]) - model.at(d)) <= model.r).all()
+    wide = walker([space.symbol(0, 1.6, np.pi)])[0][0, 0]
+    assert not np.isfinite(wide.r[0])  # behind its middle
+
+
+def test_headings_are_for_sines_alone() -> None:
+    y = ca.SX.sym("y", 2)
+    with pytest.raises(OutputError, match="instruction"):
+        Walker(ca.Function("f", [y], [ca.atan2(y[0], y[1])]), "test")
+
+
+def test_sums_of_columns() -> None:
+    x, w = ca.SX.sym("x", 1), ca.SX.sym("w", 1)
+    walker, space = Walker(ca.Function("f", [x, w], [ca.sin(x) * w**2]), "test"), Space((1,))
+    model = walker([space.symbol(0, 0.1, 0.5)], [np.array([1.0, 2.0])])[0][0, 0]
+    found = model.mixed(np.array([[-4.0, 1.0, 0.0], [1.0, 0.0, 0.0]]))
+    assert max(np.abs(part[..., 0]).max() for part in (found.c, found.l, found.q)) < 1e-12
+    assert 0.0 < found.r[0] < 10 * model.r[0]
+    assert np.abs(found.r[1] - model.r[0]) < 1e-12
+    with np.errstate(all="ignore"):
+        lost = model.with_remainder(np.array([0.0, np.inf])).mixed(np.array([[1.0], [0.0]]))
+    assert not np.isfinite(lost.r[0])  # not even with a weight of zero

@@ -19,9 +19,10 @@ operation's value: no sample of f lies outside.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import casadi as ca
@@ -101,7 +102,7 @@ class Space:
     @cached_property
     def spread(self) -> float:
         """Bound of the sum of absolute coefficients of a form, over its largest size."""
-        return 1.5 * max(self.blocks)
+        return 1.5 * max(self.blocks, default=1)
 
     @lru_cache(maxsize=256)  # noqa: B019
     def crossing(self, n: int, m: int) -> Crossing:
@@ -234,6 +235,13 @@ class Model:
         c, r = (np.broadcast_to(part, b) for part in (self.c, self.r))
         linear, quadratic = _spread(b, self.l, self.q)
         return Model(self.space, c, linear, quadratic, r)
+
+    def mixed(self, weights: Floats) -> Model:
+        """Sums of the columns by weights (columns, sums); without a bound where one has none."""
+        whole, size = self.spread(len(weights)), np.abs(weights)
+        rest = (whole.r @ size) * (1 + ROUNDING) + ROUNDING * (whole.total @ size)
+        parts = (whole.c @ weights, whole.l @ weights, whole.q @ weights)
+        return Model(self.space, *parts, rest)
 
     def joined(self, other: Model) -> Model:
         """The columns of this one, then those of the other."""
@@ -459,6 +467,8 @@ class Walker:
         Function over SX of dense vectors.
     where : str
         Place for error messages.
+    more : mapping, optional
+        Further operations, by CasADi's number.
 
     Raises
     ------
@@ -466,13 +476,19 @@ class Walker:
         If it has an unsupported instruction, such as a comparison.
     """
 
-    def __init__(self, function: ca.Function, where: str) -> None:
+    def __init__(
+        self,
+        function: ca.Function,
+        where: str,
+        more: Mapping[int, Callable[..., Any]] = MappingProxyType({}),
+    ) -> None:
         self._function = function
+        self._operations = {**OPERATIONS, **more}
         self._program = []
         for k in range(function.n_instructions()):
             code = function.instruction_id(k)
             plain = code in (ca.OP_CONST, ca.OP_INPUT, ca.OP_OUTPUT)
-            if not plain and code not in _OPERATIONS:
+            if not plain and code not in self._operations:
                 raise OutputError(
                     where,
                     expected="outputs, joints and references whose formulas have no conditionals",
@@ -483,9 +499,10 @@ class Walker:
             into, source = function.instruction_output(k), function.instruction_input(k)
             self._program.append((code, into, source, value))
 
-    def __call__(self, *arguments: Argument) -> list[np.ndarray]:
-        """Enclose the entries of each result: object arrays of models."""
-        space = next(m.space for part in arguments for m in part if isinstance(m, Model))
+    def __call__(self, *arguments: Argument, space: Space | None = None) -> list[np.ndarray]:
+        """Enclose the entries of each result: object arrays of models, of the arguments' space."""
+        if space is None:
+            space = next(m.space for part in arguments for m in part if isinstance(m, Model))
         work: list[Any] = [None] * self._function.sz_w()
         sizes = map(self._function.size_out, range(self._function.n_out()))
         results = [np.full(size, space.constant(0.0), dtype=object) for size in sizes]
@@ -506,7 +523,7 @@ class Walker:
                     operands = [work[k] for k in source]
                     if not any(isinstance(one, Model) for one in operands):
                         operands[0] = space.constant(operands[0])  # its rounding counts
-                    work[into[0]] = _OPERATIONS[code](*operands)
+                    work[into[0]] = self._operations[code](*operands)
         return results
 
 
@@ -516,11 +533,27 @@ def walker(given: list[ca.SX], results: list[ca.SX], where: str) -> Walker:
     return Walker(ca.Function("part", given, dense, {"cse": True}), where)
 
 
+def heading(y: Any, x: Any) -> Any:
+    """The angle of a direction, without the jump at a half turn: for results of its sines alone."""
+    y, x = (a if isinstance(a, Model) else b.space.constant(a) for a, b in ((y, x), (x, y)))
+    middle = np.arctan2(y.c, x.c)
+    s, c = np.sin(middle), np.cos(middle)
+    across, along = c * y - s * x, c * x + s * y
+    ratio = across / along
+    t = ratio.c
+    square = 1 + t**2
+    turned = ratio._series(np.arctan(t), 1 / square, -t / square**2, lambda reach: reach**3 / 3)
+    # The direction must stay within a quarter turn of its middle.
+    behind = np.where(along.c > along.reach, 0.0, np.inf)
+    found = turned + middle
+    return found.with_remainder(found.r + behind)
+
+
 def _divided(a: Any, b: Any) -> Any:
     return a * b.inverse() if isinstance(b, Model) else a / b
 
 
-_OPERATIONS: dict[int, Callable[..., Any]] = {
+OPERATIONS: dict[int, Callable[..., Any]] = {
     ca.OP_ASSIGN: lambda a: a,
     ca.OP_NEG: lambda a: -a,
     ca.OP_TWICE: lambda a: 2.0 * a,
