@@ -32,9 +32,9 @@ from concur.certify._operating_certificate import OperatingCertificate
 from concur.certify._operating_counterexample import OperatingCounterexample
 from concur.certify._problem import Candidate
 from concur.certify._prove import Proof, prove
-from concur.certify._recheck import examine, recheck
+from concur.certify._recheck import examine
 from concur.certify._recheck_document import OPERATING
-from concur.certify._recheck_finding import Finding, Recheck
+from concur.certify._recheck_finding import Recheck
 from concur.certify._robust import tube, tubes
 from concur.certify._sampling import (
     SampleLimits,
@@ -70,7 +70,6 @@ __all__ = [
     "Disturbance",
     "DisturbedMotions",
     "ErrorMotions",
-    "Finding",
     "IntegralCertificate",
     "IntegralPart",
     "LoopCertificate",
@@ -106,7 +105,6 @@ __all__ = [
     "output_jerk",
     "period_ahead",
     "prove",
-    "recheck",
     "sample_limits",
     "search",
     "split",

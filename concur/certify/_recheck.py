@@ -42,8 +42,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from os import PathLike
-from typing import Any, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,6 +52,7 @@ from concur.certify._recheck_boxes import check_decay, contradicts
 from concur.certify._recheck_chain import chains_of, verify_chain
 from concur.certify._recheck_conditions import conditions_of, stated
 from concur.certify._recheck_document import (
+    FORMAT,
     INTEGRAL,
     OPERATING,
     TUBE,
@@ -60,33 +62,34 @@ from concur.certify._recheck_document import (
     load,
     proof_of,
 )
-from concur.certify._recheck_finding import Finding, Recheck, Rejection, require
+from concur.certify._recheck_finding import Recheck, Rejection, require
 from concur.certify._recheck_integral import StoredIntegral, integral_of, verify_integral
 from concur.certify._recheck_law import Law, law_of, operating_laws
-from concur.certify._recheck_operating import StoredBox, box_of, verify_box
-from concur.certify._recheck_rational import Matrix, combine, definite, diagonal, symmetric
-from concur.certify._recheck_tube import StoredTube, tube_of, verify_tube
+from concur.certify._recheck_operating import box_of, verify_box
+from concur.certify._recheck_rational import combine, definite, diagonal, symmetric
+from concur.certify._recheck_tube import tube_of, verify_tube
 from concur.certify._recheck_work import WORK, limited
 from concur.certify._status import Status
 from concur.documents import as_path
 
 
-@overload
-def recheck(path: str | PathLike[str], *, budget: int = ..., work: float = ...) -> Status: ...
+class _Read(NamedTuple):
+    """Claims of a file: how to verify them, whether they are about a law, and their texts."""
+
+    kind: str
+    verify: Callable[[], None]
+    about: Callable[[Law], bool]
+    rate: Fraction | None
+    region: tuple[str, ...]
+    claims: tuple[str, ...]
 
 
-@overload
-def recheck(
-    path: str | PathLike[str], servo: Law, budget: int = ..., work: float = ...
-) -> Recheck: ...
-
-
-def recheck(
+def examine(
     path: str | PathLike[str],
     servo: Law | None = None,
     budget: int = 200_000,
     work: float = WORK,
-) -> Status | Recheck:
+) -> Recheck:
     """Verify a stored certificate with independent arithmetic and formulas.
 
     Parameters
@@ -95,7 +98,7 @@ def recheck(
         The JSON file that `Certificate.save` wrote.
     servo : Servo, optional
         The servo that the file should be about. Its output groups and gains are compared with
-        the file's, bit by bit, and the result is a `Recheck` that lists the claims.
+        the file's, bit by bit.
     budget : int
         Largest number of boxes evaluated for each channel.
     work : float
@@ -104,7 +107,7 @@ def recheck(
 
     Returns
     -------
-    Status or Recheck
+    Recheck
         PROVED when every step was confirmed here, and the law is the servo's if one is given;
         REFUTED when 1., 2. or 3. or a bound of P is false for the stored numbers, 3. at an x and
         ve; UNDECIDED when the proof has gaps, this arithmetic cannot confirm it, it exceeds
@@ -119,97 +122,84 @@ def recheck(
     Examples
     --------
     >>> import concur as cc
+    >>> from concur.certify import examine
     >>> model = cc.reduce(cc.robots.rover_arm())
     >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
     >>> servo = cc.Servo(model, [base], stiffness=4, damping=4)
     >>> cc.certify(servo).save("proof.json")
-    >>> cc.recheck("proof.json").name
-    'PROVED'
-    >>> found = cc.recheck("proof.json", servo)
+    >>> found = examine("proof.json", servo)
     >>> found.status.name, found.law
     ('PROVED', True)
     """
-    if servo is None:
-        return examine(path, budget, work).status
-    law = law_of(servo)
-    with limited(work):
+    if servo is not None:
+        law_of(servo)  # refuses what is no servo before it reads the file
+    read, status, reason = None, Status.PROVED, ""
+    # Overflow yields a bound that proves nothing; it needs no warning.
+    with limited(work), np.errstate(all="ignore"):
         try:
             document = load(as_path(path))
-            if document["format"] == TUBE:
-                return _tube_answer(tube_of(document), law, budget)
-            if document["format"] == OPERATING:
-                return _box_answer(box_of(document), servo, budget)
-            if document["format"] == INTEGRAL:
-                return _integral_answer(integral_of(document), law, document, servo)
-            proof = proof_of(document)
+            read = _read(document, budget)
+            read.verify()
         except Rejection as stop:
-            found = stop.finding
-            return Recheck(found.status, found.reason, "unread", False, None, (), ())
-        finding = _finding(lambda: _verify(proof, document, budget), document)
-    same = law == (proof.groups, proof.gains)
-    status, reason = finding.status, finding.reason
-    if not same and status is not Status.REFUTED:
+            status, reason = stop.status, stop.reason
+        except (OverflowError, np.linalg.LinAlgError) as error:
+            status, reason = Status.UNDECIDED, f"numbers out of range of the arithmetic: {error}"
+        if read is None:
+            return Recheck(status, reason, "unread", None if servo is None else False, None, (), ())
+        own = None if servo is None else read.about(servo)
+    conditional = document["format"] in (FORMAT, INTEGRAL)
+    listed = document.get("conditions") if conditional else None
+    known = tuple(map(str, listed)) if isinstance(listed, list) else ()
+    if own is False and status is not Status.REFUTED:
         status, reason = Status.UNDECIDED, "the file is about another law than the servo's"
-    status, reason, given = _conditional(document, servo, status, reason)
-    stated = proof.status is Status.PROVED and proof.rate is not None
-    rate = float(proof.rate) if stated and proof.rate is not None else None
-    region = tuple(_region_text(channel) for channel in proof.channels)
-    return Recheck(status, reason, "error dynamics", same, rate, region, _claims(proof), given)
-
-
-def _conditions(document: dict[str, Any] | None) -> tuple[str, ...]:
-    """Conditions that the file of a certificate states; a servo's are compared with them."""
-    found = None if document is None else document.get("conditions")
-    return tuple(map(str, found)) if isinstance(found, list) else ()
-
-
-def _conditional(
-    document: dict[str, Any], servo: Law, status: Status, reason: str
-) -> tuple[Status, str, tuple[str, ...]]:
-    """Status and reason after the conditions were compared with those of a servo."""
-    known = _conditions(document)
-    if status is Status.PROVED and not stated(conditions_of(servo), known):
+    required = conditions_of(servo) if conditional and servo is not None else ()
+    if status is Status.PROVED and not stated(required, known):
         status, reason = Status.UNDECIDED, "the file states fewer conditions than the servo has"
-    return status, reason, known
+    rate = None if read.rate is None else float(read.rate)
+    return Recheck(status, reason, read.kind, own, rate, read.region, read.claims, known)
 
 
-def _tube_answer(
-    tube: StoredTube, law: tuple[list[str], dict[str, Matrix]], budget: int
-) -> Recheck:
-    finding = _finding(lambda: verify_tube(tube, budget))
-    same = tube.part_of(*law)
-    status, reason = finding.status, finding.reason
-    if not same and status is not Status.REFUTED:
-        status, reason = Status.UNDECIDED, "the file is about another law than the servo's"
-    return Recheck(
-        status, reason, "tube", same, float(tube.channel.rate), (tube.region,), tube.claims
+def _read(document: dict[str, Any], budget: int) -> _Read:
+    """Claims of a document, by its format."""
+    if document["format"] == TUBE:
+        tube = tube_of(document)
+        return _Read(
+            "tube",
+            lambda: verify_tube(tube, budget),
+            lambda servo: tube.part_of(*law_of(servo)),
+            tube.channel.rate,
+            (tube.region,),
+            tube.claims,
+        )
+    if document["format"] == OPERATING:
+        box = box_of(document)
+        return _Read(
+            "operating box",
+            lambda: verify_box(box, budget),
+            lambda servo: (
+                box.law is not None and any(w(servo, box.law) == box.law for w in operating_laws)
+            ),
+            None,
+            box.region,
+            box.claims,
+        )
+    proof: StoredIntegral | StoredProof
+    if document["format"] == INTEGRAL:
+        kind, proof = "integral action", (whole := integral_of(document))
+        verify, region = partial(verify_integral, whole), [part.region for part in whole.channels]
+        claims = whole.claims
+    else:
+        kind, proof = "error dynamics", (own := proof_of(document))
+        verify, region = partial(_verify, own, document, budget), [*map(_region_text, own.channels)]
+        claims = _claims(own)
+    return _Read(
+        kind,
+        verify,
+        lambda servo: law_of(servo) == (proof.groups, proof.gains),
+        proof.rate if proof.status is Status.PROVED else None,
+        tuple(region),
+        claims,
     )
-
-
-def _box_answer(box: StoredBox, servo: Law, budget: int) -> Recheck:
-    finding = _finding(lambda: verify_box(box, budget))
-    own = box.law is not None and any(write(servo, box.law) == box.law for write in operating_laws)
-    status, reason = finding.status, finding.reason
-    if not own and status is not Status.REFUTED:
-        status, reason = Status.UNDECIDED, "the file is about another law than the servo's"
-    return Recheck(status, reason, "operating box", own, None, box.region, box.claims)
-
-
-def _integral_answer(
-    proof: StoredIntegral,
-    law: tuple[list[str], dict[str, Matrix]],
-    document: dict[str, Any],
-    servo: Law,
-) -> Recheck:
-    finding = _finding(lambda: verify_integral(proof), document)
-    same = law == (proof.groups, proof.gains)
-    status, reason = finding.status, finding.reason
-    if not same and status is not Status.REFUTED:
-        status, reason = Status.UNDECIDED, "the file is about another law than the servo's"
-    status, reason, given = _conditional(document, servo, status, reason)
-    region = tuple(channel.region for channel in proof.channels)
-    rate = None if proof.rate is None or not proof.claims else float(proof.rate)
-    return Recheck(status, reason, "integral action", same, rate, region, proof.claims, given)
 
 
 def _region_text(channel: StoredChannel) -> str:
@@ -232,56 +222,6 @@ def _claims(proof: StoredProof) -> tuple[str, ...]:
         f"the norm of the errors decays at {float(proof.rate):.6g} 1/s or faster",
         f"|z(t)| is at most {float(proof.overshoot):.6g} |z(0)| exp(-rate t)",
     )
-
-
-def examine(path: str | PathLike[str], budget: int = 200_000, work: float = WORK) -> Finding:
-    """Verify a stored certificate as `recheck` does, and return the reason too.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        The file.
-    budget : int
-        Largest number of boxes evaluated for each channel.
-    work : float
-        Largest total work for the file.
-
-    Returns
-    -------
-    Finding
-        Status and reason.
-
-    Raises
-    ------
-    DescriptionError
-        As of `recheck`.
-    """
-    with limited(work):
-        try:
-            document = load(as_path(path))
-            if document["format"] == TUBE:
-                return _finding(lambda: verify_tube(tube_of(document), budget))
-            if document["format"] == OPERATING:
-                return _finding(lambda: verify_box(box_of(document), budget))
-            if document["format"] == INTEGRAL:
-                return _finding(lambda: verify_integral(integral_of(document)), document)
-            proof = proof_of(document)
-            return _finding(lambda: _verify(proof, document, budget), document)
-        except Rejection as stop:
-            return stop.finding
-
-
-def _finding(verify: Callable[[], None], document: dict[str, Any] | None = None) -> Finding:
-    """Outcome of a verification, with the conditions of a certificate's document."""
-    try:
-        # Overflow yields a bound that proves nothing; it needs no warning.
-        with np.errstate(all="ignore"):
-            verify()
-    except Rejection as stop:
-        return stop.finding
-    except (OverflowError, np.linalg.LinAlgError) as error:
-        return Finding(Status.UNDECIDED, f"numbers out of range of the arithmetic: {error}")
-    return Finding(Status.PROVED, "", _conditions(document))
 
 
 def _verify(proof: StoredProof, document: dict[str, Any], budget: int) -> None:

@@ -24,7 +24,7 @@ from concur.certify._integral_certificate import IntegralCertificate
 from concur.certify._narrow import narrow_decays
 from concur.certify._operating import operating_bounds
 from concur.certify._operating_certificate import OperatingCertificate
-from concur.certify._recheck import recheck
+from concur.certify._recheck import examine
 from concur.certify._robust import tube
 from concur.certify._sampling import SampleLimits, sample_limits
 from concur.certify._status import ESTIMATE, Status
@@ -235,7 +235,7 @@ class LoopCertificate:
             one.save(folder / name)
         if self.operating is not None:
             self.operating.save(folder / "operating.json")
-        return replace(self, rechecked={name: recheck(folder / name) for name in self.files})
+        return replace(self, rechecked={name: examine(folder / name).status for name in self.files})
 
     @property
     def details(self) -> dict[str, Any]:

@@ -7,8 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import overload
 
-from concur.certify import Recheck, Status
-from concur.certify import recheck as recheck_certificate
+from concur.certify import Recheck, Status, examine
 from concur.checker._receipts import give_receipt
 from concur.checker._stored import load_task_proof
 from concur.control import Servo
@@ -111,13 +110,10 @@ def recheck(
     file = as_path(path)
     if is_task_proof(file):
         found = _of_task(file, servo, task, work, progress)
-        return found.status if servo is None and task is None else found
-    if servo is None and task is not None:
-        servo = task.servo
-    more = {} if work is None else {"work": work}
-    if servo is None:
-        return recheck_certificate(file, budget=budget, **more)
-    return recheck_certificate(file, servo, budget, **more)
+    else:
+        law = task.servo if servo is None and task is not None else servo
+        found = examine(file, law, budget, **({} if work is None else {"work": work}))
+    return found.status if servo is None and task is None else found
 
 
 def is_task_proof(path: str | PathLike[str]) -> bool:

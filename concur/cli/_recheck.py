@@ -35,14 +35,13 @@ def recheck(
     task : path, optional
         Task file (.toml) that the proof should be about.
     """
-    from concur.certify import Finding, Recheck, Status, examine
+    from concur.certify import Status, examine
     from concur.checker import is_task_proof, load_task_proof
     from concur.checker import recheck as verify
     from concur.io import load_task
 
     given, began = None if task is None else load_task(task), time.perf_counter()
     stored = load_task_proof(file) if is_task_proof(file) else None
-    found: Finding | Recheck
     if stored is None and given is None:
         found = examine(file)
     else:
@@ -50,7 +49,7 @@ def recheck(
         with reply.progress("verifying") as report:
             found = verify(file, task=own, progress=report)
     seconds, confirmed = time.perf_counter() - began, found.status is Status.PROVED
-    claims, region = (getattr(found, name, ()) for name in ("claims", "region"))
+    claims, region = ((), ()) if given is None and stored is None else (found.claims, found.region)
     about = "" if given is None else f", and it is about {given.name}"
     reason = f"not confirmed ({found.status.name}): {found.reason}"
     claim = "" if stored is None else stored.claim

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 
-from concur.certify._recheck import examine
+from concur.certify import examine
 from concur.certify._status import Status
 from concur.errors import DescriptionError
 from tests.certify._stored import (

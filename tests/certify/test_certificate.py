@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from concur import robots
+from concur.certify import examine
 from concur.certify._certificate import Certificate
 from concur.certify._certify import certify
 from concur.certify._narrow import narrow_decays
-from concur.certify._recheck import examine, recheck
 from concur.certify._status import Status
+from concur.checker import recheck
 from concur.control import ErrorDynamics, Servo
 from concur.errors import DescriptionError, NonFiniteError, OutputError, ShapeError
 from concur.outputs import Output

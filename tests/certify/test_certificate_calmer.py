@@ -8,9 +8,9 @@ from scipy.linalg import expm
 
 from concur.certify._certify import certify
 from concur.certify._channels import split
-from concur.certify._recheck import recheck
 from concur.certify._search import search
 from concur.certify._status import Status
+from concur.checker import recheck
 from concur.control import ErrorDynamics
 from concur.errors import OutputError
 from concur.outputs.groups import Pose, Product, Rotation, Vector

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from concur.certify import Status, certify, recheck
+from concur.certify import Status, certify
 from concur.certify._chain import ChannelChain, chain_of
 from concur.certify._region import region_level
+from concur.checker import recheck
 from concur.control import ErrorDynamics
 from concur.outputs.groups import Pose, Vector
 from tests.certify._channel import channel

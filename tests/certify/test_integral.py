@@ -16,9 +16,9 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 import concur as cc
-from concur.certify import IntegralCertificate, Status, certify_integral, recheck
-from concur.certify._recheck import examine
+from concur.certify import IntegralCertificate, Status, certify_integral, examine
 from concur.certify._recheck_document import law_hash
+from concur.checker import recheck
 from concur.control import ErrorDynamics
 from concur.documents import document_hash
 from concur.errors import ConcurError, OutputError

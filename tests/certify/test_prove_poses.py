@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_continuous_lyapunov
 
+from concur.certify import examine
 from concur.certify._certify import certify
 from concur.certify._inequality import Claim, inequality, turned_components
 from concur.certify._prove import prove
-from concur.certify._recheck import examine
 from concur.certify._reduction import reduce_domain
 from concur.certify._status import Status
 from concur.outputs.groups import Pose

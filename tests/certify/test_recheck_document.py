@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from concur.certify._recheck import recheck
 from concur.certify._status import Status
+from concur.checker import recheck
 from concur.errors import DescriptionError
 from tests.certify._recheck_cases import GOOD, changed, numeric_places, rejected
 from tests.certify._stored import (

@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 
 import concur as cc
-from concur.certify import OperatingCertificate, operating_bounds
-from concur.certify._recheck import examine
+from concur.certify import OperatingCertificate, examine, operating_bounds
 from concur.certify._recheck_outward import Interval
 from concur.certify._recheck_program import OPERATIONS, _at_point, cases, program_of, run, wave
 from concur.control import Servo

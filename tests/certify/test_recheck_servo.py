@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 
 import concur as cc
-from concur.certify import Recheck
-from concur.certify._recheck import examine
+from concur.certify import Recheck, examine
 from concur.certify._recheck_work import LARGEST_FILE, limited, spend
 from concur.control import Servo
 from concur.errors import DescriptionError

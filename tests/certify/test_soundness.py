@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from concur.certify import Certificate, ChannelCertificate, Status, certify, prove, recheck
+from concur.certify import Certificate, ChannelCertificate, Status, certify, prove
+from concur.checker import recheck
 from concur.control import ErrorDynamics
 from concur.outputs.groups import (
     Angle,

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import concur as cc
-from concur.certify import LoopCertificate, Status, certify, certify_task, error_motions
+from concur.certify import LoopCertificate, Recheck, Status, certify, certify_task, error_motions
 from concur.cli import main
 from concur.control import ErrorDynamics
 from concur.outputs.groups import Product, Rotation, Vector
@@ -189,7 +189,8 @@ def test_gains_that_are_refuted_end_with_one(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("answer", [Status.UNDECIDED, Status.REFUTED])
 def test_a_file_that_the_checker_does_not_confirm_is_no_proof(tmp_path, monkeypatch, answer):
-    monkeypatch.setattr(library, "recheck", lambda path: answer)
+    unsure = Recheck(answer, "", "error dynamics", None, None, (), ())
+    monkeypatch.setattr(library, "examine", lambda path: unsure)
     found = asked(1, ROVER, "--method", "thesis", "--out", tmp_path)
     assert found["decay"] == "PROVED"
     assert found["status"] == ("REFUTED" if answer is Status.REFUTED else "UNVERIFIED")

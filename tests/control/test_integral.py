@@ -12,7 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.linalg import expm
 
 import concur as cc
-from concur.certify import Status, certify, recheck, sample_limits
+from concur.certify import Status, certify, sample_limits
+from concur.checker import recheck
 from concur.control import Constraints, ErrorDynamics, Servo, linear_loop
 from concur.documents import document_hash
 from concur.errors import ConcurError, DescriptionError, NonFiniteError, OutputError
