@@ -42,6 +42,7 @@ class Recorded:
     columns: dict[str, list[tuple[str, str]]]
     stopped: str  # why the run ended early
     judged: tuple[Row, ...]
+    parameters: str  # of the law, in words
 
 
 def load_result(
@@ -126,7 +127,8 @@ def read_run(name: str) -> RunRecord:
     limits = JointLimits.of(found.robot)
     return RunRecord(
         robot=found.robot, outputs=found.outputs, joint_limits=limits, name=found.name,
-        stopped=found.stopped, judged=found.judged, **found.arrays,
+        stopped=found.stopped, judged=found.judged,
+        parameters=found.parameters, **found.arrays,
     )  # fmt: skip
 
 
@@ -153,7 +155,8 @@ def read_recorded(name: str, arrays: Iterable[str]) -> Recorded:
         except (ValueError, TypeError, RecursionError) as problem:
             file.refuse(f"another file ({shown(str(problem), 100)})", "rows")
     title, stopped = facts.get("task", "") or facts["plant"], facts.get("stopped", "")
-    return Recorded(str(title), mechanism, made, values, columns, str(stopped), judged)
+    words = str(facts.get("law_parameters", ""))
+    return Recorded(str(title), mechanism, made, values, columns, str(stopped), judged, words)
 
 
 def _width(name: str, robot: Mechanism, columns: list[tuple[str, str]]) -> int | None:

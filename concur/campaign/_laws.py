@@ -14,7 +14,7 @@ from concur.campaign._campaign import Campaign
 from concur.campaign._report import causes_of
 from concur.campaign._result import CampaignResult
 from concur.campaign._verify import verify
-from concur.control import JointLimits
+from concur.control import JointLimits, law_parameters
 from concur.errors import ConcurError, SimulationError, shown
 from concur.io import Task
 from concur.results import Figures, JsonResult, Row, Table, plain, show
@@ -52,8 +52,8 @@ class LawInWorlds:
         Why a world breaks a requirement of the task, by its number.
     after : float
         Time from which on errors count, s.
-    gains : str
-        Gains of the law in words. Default: none.
+    parameters : str
+        Gains and other parameters of the law in words. Default: none.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class LawInWorlds:
     peak: Mapping[str, np.ndarray]
     failures: Mapping[int, str]
     after: float
-    gains: str = ""
+    parameters: str = ""
 
     @property
     def torque(self) -> tuple[str, float, str]:
@@ -168,11 +168,11 @@ class LawComparison(JsonResult):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Gains of the laws, and when errors count."""
+        """Parameters of the laws, and when errors count."""
         times = ", ".join(f"{x:g}" for x in dict.fromkeys(law.after for law in self.laws))
         drawn = f"in {self.worlds} worlds of the seed {self.seed}; sampled, not proved"
-        gains = (f"{law.name}: {law.gains}" for law in self.laws if law.gains)
-        return (*gains, f"Errors are the largest after {times} s, {drawn}.")
+        stated = (f"{law.name}: {law.parameters}" for law in self.laws if law.parameters)
+        return (*stated, f"Errors are the largest after {times} s, {drawn}.")
 
     @property
     def details(self) -> dict[str, Any]:
@@ -184,7 +184,7 @@ class LawComparison(JsonResult):
                 {
                     "name": law.name,
                     "after": law.after,
-                    "gains": law.gains,
+                    "parameters": law.parameters,
                     "errors": [
                         {"output": output, "unit": unit, "values": plain(values)}
                         | plain(quantiles_of(values))
@@ -328,21 +328,8 @@ def _evaluated(
         {unit: peaks[:, units == unit].max(axis=1) for unit in dict.fromkeys(units.tolist())},
         _failures(campaign, result, count),
         after,
-        _gains(task),
+        law_parameters(task.law),
     )
-
-
-def _gains(task: Task) -> str:
-    """Gains of the law of a task in words: one number if those of all coordinates are equal."""
-    found = []
-    for name in ("stiffness", "damping", "integral", "rate"):
-        gain = task.law_table.get(name, getattr(task.law, name, None))
-        values = [*gain.values()] if isinstance(gain, Mapping) else gain
-        if values is not None and np.any(values):  # laws in joint space have none of outputs
-            values = np.diag(values) if np.ndim(values) == 2 else np.ravel(values)
-            each = [f"{value:g}" for value in values]
-            found.append(f"{name} {', '.join(each if len({*each}) > 1 else each[:1])}")
-    return "; ".join(found)
 
 
 def _failures(campaign: Campaign, result: CampaignResult, count: int) -> dict[int, str]:

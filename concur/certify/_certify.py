@@ -77,6 +77,8 @@ _CALM = 0.9
 _LARGE_OVERSHOOT = 50.0
 """Transient bound of a channel above which a second certificate is made."""
 
+_NO_FORM = "No quadratic Lyapunov function that decays in the whole domain was found."
+
 _POSE_COST = 20
 """Cost of a box of poses without isotropic gains, in boxes of rotations."""
 
@@ -322,8 +324,7 @@ def _by_search(
         if found:
             break
     if not found:
-        reason = "No quadratic Lyapunov function that decays in the whole domain was found."
-        return ChannelCertificate(channel, Status.UNDECIDED, reason, 0.0, **facts)
+        return ChannelCertificate(channel, Status.UNDECIDED, _NO_FORM, 0.0, **facts)
     return _with_bounds(channel, found, facts)
 
 
@@ -342,8 +343,7 @@ def _by_one_number(
         if sound and _decays(channel, P, rate):
             reason = "A quadratic Lyapunov function decays, by rational arithmetic."
             return _proved(channel, P, rate, reason, "scalar", facts)
-    reason = "No quadratic Lyapunov function that decays in the whole domain was found."
-    return ChannelCertificate(channel, Status.UNDECIDED, reason, 0.0, **facts)
+    return ChannelCertificate(channel, Status.UNDECIDED, _NO_FORM, 0.0, **facts)
 
 
 def _wider(channel: Channel, angle: float) -> list[float]:

@@ -14,7 +14,7 @@ import casadi as ca
 
 OPTIONS = {"error_on_fail": False, "daqp": {"primal_tol": 1e-12, "dual_tol": 1e-12}}
 NEAR = 1e-6
-"""Relative error of the bounds up to which an interpreted program counts as solved."""
+"""Relative error of the conditions of an optimum up to which an interpreted program is solved."""
 
 SOURCE = Path(__file__).with_name("c") / "qp.c"
 _LINES = re.DOTALL | re.MULTILINE
@@ -70,13 +70,20 @@ def quadratic_program(size: int, rows: int) -> ca.Function:
         lbx=-ca.inf,
         ubx=ca.inf,
     )
-    reached = a @ found["x"][:size] + ca.sqrt(slack) * found["x"][size:]
+    # Where DAQP stops early it leaves undefined numbers behind, such as those of another program.
+    x, t, force = found["x"][:size], found["x"][size:], found["lam_a"]
+    reached, pulled = a @ x + ca.sqrt(slack) * t, ca.horzcat(h @ x, a.T @ force)
+    below, above = NEAR * (1 + ca.fabs(low)), NEAR * (1 + ca.fabs(high))
+    rough = NEAR * (1 + ca.mmax(ca.fabs(pulled)))
     near = [
-        low - NEAR * (1 + ca.fabs(low)) <= reached,
-        reached <= high + NEAR * (1 + ca.fabs(high)),
+        low - below <= reached,
+        reached <= high + above,
+        ca.logic_or(force <= 0.0, reached >= high - above),
+        ca.logic_or(force >= 0.0, reached <= low + below),
+        ca.fabs(ca.sum2(pulled)) <= rough,
+        ca.fabs(t + ca.sqrt(slack) * force) <= rough,
     ]
     solved = ca.mmin(ca.vertcat(*near))
-    # DAQP leaves undefined numbers behind where it stops early.
     results = [ca.if_else(solved, found[name], 0.0) for name in ("x", "lam_a")]
     results = [results[0][:size], results[1], solved]
     names = [*shapes, "slack"], ["x", "lam", "solved"]

@@ -50,6 +50,7 @@ from concur.control._tick_graph import KEPT, TickStatus, tick_function
 from concur.control._tick_graph import attitudes as attitudes
 from concur.control._torque_reserve import TorqueReserve
 from concur.control._tracking_law import SPEED_LIMIT, CFolder, SingleError, TrackingLaw
+from concur.control._words import law_parameters as law_parameters
 
 __all__ = [
     "GAINS",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from traceback import extract_tb
 from types import ModuleType
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.control._own_law import tracking_law
+from concur.control._own_law import OwnLaw, tracking_law
 from concur.control._passive import PassiveServo
 from concur.control._servo import Servo
 from concur.control._singularity import singular_error
@@ -87,10 +88,12 @@ def law_of_kind(
         return made
     if make in (PD, ComputedTorque):
         path = joint_reference(servo, *motion)
-        return tracking_law(make(servo.model, path, **options), where, servo.outputs)
+        joints = tracking_law(make(servo.model, path, **options), where, servo.outputs)
+        return _with_given(joints, options)
     try:
         law = make(servo, **options)
-        return tracking_law(law, where, None if getattr(law, "outputs", ()) else servo.outputs)
+        outputs = None if getattr(law, "outputs", ()) else servo.outputs
+        return _with_given(tracking_law(law, where, outputs), options)
     except Exception as error:
         file = str(getattr(sys.modules.get(make.__module__), "__file__", ""))
         if isinstance(error, ConcurError) and not _line(error, file):
@@ -197,6 +200,11 @@ def _usual_gains(
     if given:
         gains.pop("rate")
     return gains | dict(options)
+
+
+def _with_given(law: TrackingLaw, options: Mapping[str, Any]) -> TrackingLaw:
+    """The law, with the options that made it: its graph does not show them."""
+    return replace(law, given=dict(options)) if isinstance(law, OwnLaw) else law
 
 
 def _line(error: Exception, file: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
@@ -99,6 +99,7 @@ class OwnLaw(TrackingLaw):
     """A law of a user: it follows outputs or none, and does not linearize their errors."""
 
     own: Any = field(default=None, repr=False)
+    given: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
 
     def __post_init__(self) -> None:
         self._keep_sizes(int(self.own.size1_in("z")) if "z" in self.own.name_in() else 0)

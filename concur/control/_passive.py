@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -34,6 +34,7 @@ from concur.errors import OutputError
 from concur.outputs import ReferenceSample, following_rate, output_motion
 from concur.reduction import along
 from concur.robot import Mechanism, Posture, as_tree, cross, jacobian, solve_positive_definite
+from concur.tables import INTERNAL
 
 PARAMETERS = 10
 """Mass, kg; first moment (3,), kg m; inertia xx, yy, zz, xy, xz, yz about the body's origin,
@@ -92,6 +93,9 @@ class PassiveServo(TrackingLaw):
         With a `payload`: largest magnitude of z, a number or one for each entry, shape (10,). A
         tick holds z there, and rejects a larger one. Default: 100 times the robot's mass, and that
         times its size and the square of its size.
+    constraints : None
+        Rejected: a limit bounds accelerations, and those of this law follow from the forces of the
+        surroundings.
     rate : float or sequence of float
         L, 1/s, a number or one per output: each pose error decays at it once s = s_r.
     internal_damping : float
@@ -148,11 +152,19 @@ class PassiveServo(TrackingLaw):
     internal_damping: Any = 2.0
     payload: str | None = None
     adaptation: Any = 5.0
+    constraints: Annotated[None, INTERNAL] = None  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         outputs = matching_outputs(self.model, self.outputs)
         object.__setattr__(self, "outputs", outputs)
         where = f"passive servo of `{self.model.name}`"
+        if self.constraints is not None:
+            raise OutputError(
+                f"{where}, `constraints`",
+                expected="a law that keeps limits: a servo",
+                came="a passive servo, which makes forces and not accelerations",
+                cure="Take a Servo, or leave limits of joints to the guard of the rig.",
+            )
         for name in ("stiffness", "damping"):
             matrix = read_gain(f"{where}, `{name}`", getattr(self, name), outputs)
             object.__setattr__(self, name, matrix)

@@ -51,7 +51,8 @@ class Start:
     s : numpy.ndarray
         Shape velocities, shape (ns,), m/s and rad/s.
     error : numpy.ndarray
-        Pose error log(r^-1 gamma) at `q`, shape (size,), m and rad: `offset` where it is reached.
+        Pose error log(r^-1 gamma) at `q`, shape (size,), m and rad: `offset` where it is reached,
+        on S^2 up to the choice of normals.
     residual : numpy.ndarray
         Pose error of the target, the reference with the offset, shape (size,), m and rad.
     velocity_residual : numpy.ndarray
@@ -134,7 +135,8 @@ def start(
         Time at which the outputs are on the reference, s.
     offset : dict of str to array_like, or array_like, optional
         Pose error log(r^-1 gamma) at the start by name of the output, each (dim,), or of all
-        outputs, (size,): m and rad in the output's algebra, in R^n reference minus output.
+        outputs, (size,): m and rad in the output's algebra, in R^n reference minus output, on S^2
+        along the normals of the reference, `concur.groups.s2.frame`.
     speed : str
         "reference": the velocity error is zero; "rest": the shape velocities are zero.
 
@@ -246,9 +248,9 @@ def _target(
         return pose
     group = servo.error_dynamics.group
     target = _numbers(group.shifted(pose, shift)).ravel()
-    error = _numbers(group.error(target, pose)).ravel()
+    found = _numbers(group.offset(target, pose)).ravel()
     for output, span in measures.spans:
-        if np.abs(error[span] - shift[span]).max() > 1e-6 * (1.0 + np.abs(shift[span]).max()):
+        if np.abs(found[span] - shift[span]).max() > 1e-6 * (1.0 + np.abs(shift[span]).max()):
             raise OutputError(
                 f"{where}, `offset`, output `{output.name}`",
                 expected="an error with a rotation below pi rad",

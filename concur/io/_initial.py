@@ -80,7 +80,8 @@ class InitialTable:
         rest.
     offset : float or sequence of float, optional
         With `start`: pose error at the start by output, m and rad: linear, then angular, as the
-        group of the output has them. In R^n it is the reference minus the output. Default: zero.
+        group of the output has them. In R^n it is the reference minus the output; on S2 the turn
+        from the output to the reference, along two normals of the reference. Default: zero.
     """
 
     q: Annotated[Mapping[str, NumberOrList], Expected("a table of bodies")] | None = None

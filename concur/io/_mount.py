@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any
 
 from concur.errors import DescriptionError
-from concur.robot import Mechanism, Mimic, Motor, Pose, mount
+from concur.robot import Body, Keyframe, Mechanism, Pose, mount
+from concur.robot.joints import Fixed
 from concur.tables import FileName, OneOrMore, Text, located, variant
 
 
@@ -55,58 +56,37 @@ ROBOT = variant(Mechanism, "Mechanism", Mounts)
 """Table of a robot file."""
 
 
-def take_mounted(given: dict[str, Any]) -> dict[str, Any]:
-    """Take the motors and mimics that name bodies or joints of mounted robots out of a robot.
+@dataclass(frozen=True)
+class Mounted:
+    """Robots that a file mounts.
 
-    What is left makes a robot that carries the others.
+    Parameters
+    ----------
+    robot : Mechanism
+        The mounted robots on the bodies of the file, which here have neither joints nor masses.
+    bodies : tuple of frozenset of str
+        Names of the bodies of each mounted robot.
     """
-    mine = {name for body in given["bodies"] for name in (body.name, body.joint_label)}
-    later = {}
-    for table in ("motors", "mimics"):
-        entries = given.get(table, [])
-        later[table] = [entry for entry in entries if not _named(entry) <= mine]
-        given[table] = [entry for entry in entries if _named(entry) <= mine]
-    return later
 
-
-def _named(entry: Motor | Mimic) -> set[str]:
-    """Bodies and joints that a motor or a mimic names."""
-    if isinstance(entry, Mimic):
-        return {entry.body, entry.of}
-    joints = {name.partition("[")[0] for name in entry.ratios}  # of freedoms such as ball[wx]
-    return joints | {name for name in (entry.stator, entry.body) if name is not None}
-
-
-def with_motors(robot: Mechanism, later: Mapping[str, Any], stated: Collection[str]) -> Mechanism:
-    """A robot with mounted ones, and the motors and mimics that name their parts.
-
-    Their joints no longer have a motor each, but those whose motor the file has `stated`.
-    """
-    if not any(later.values()):
-        return robot
-    names = {name.partition("[")[0] for motor in later["motors"] for name in motor.ratios}
-    names |= {mimic.body for mimic in later["mimics"]}
-    driven = {robot.joints[name] for name in names if name in robot.joints}
-    return replace(
-        robot,
-        motors=[*robot.motors, *later["motors"]],
-        mimics=[*robot.mimics, *later["mimics"]],
-        actuated=[
-            name
-            for name in robot.actuated or ()
-            if name in stated or robot.joints[name] not in driven
-        ],
-    )
+    robot: Mechanism
+    bodies: tuple[frozenset[str], ...]
 
 
 def mounted(
-    robot: Mechanism,
+    given: Mapping[str, Any],
     mounts: Mount | Sequence[Mount],
     path: str | PathLike[str],
     load: Callable[..., Mechanism],
     trail: tuple[Path, ...],
-) -> Mechanism:
-    """A robot with those of other files, which `load` reads."""
+) -> Mounted:
+    """Read the robots that a file mounts by `load`, and put them on its bodies."""
+    base = next((b for b in given["bodies"] if b.parent is None), given["bodies"][0])
+    parents = {body.name: None if body is base else base.name for body in given["bodies"]}
+    frames = [
+        Body(body.name, Fixed(), parents[body.name], joint_name=body.joint_label)
+        for body in given["bodies"]
+    ]
+    robot, found = Mechanism(given["name"], frames), list[frozenset[str]]()
     for one in [mounts] if isinstance(mounts, Mount) else mounts:
         file = Path(path).parent / one.file
         with located(path, f'[[mount]] "{one.file}"'):
@@ -118,6 +98,39 @@ def mounted(
                     cure="Remove one of the mounts.",
                 )
             beside = None if one.sidecar is None else Path(path).parent / one.sidecar
-            arm = load(file, beside, trail=trail)
-            robot = mount(robot, arm, one.on, one.at, one.prefix)
-    return robot
+            before = {body.name for body in robot.bodies}
+            robot = mount(robot, load(file, beside, trail=trail), one.on, one.at, one.prefix)
+            found.append(frozenset(body.name for body in robot.bodies) - before)
+    return Mounted(robot, tuple(found))
+
+
+def assembled(given: Mapping[str, Any], arms: Mounted) -> Mechanism:
+    """A robot with those that it mounts; its tables name parts of all of them.
+
+    A joint of a mounted robot has a motor as in its file, unless a motor, a mimic or a steering of
+    this file moves it. Where `actuated` names a joint of a mounted robot, it lists all of them.
+    """
+    mine, own = {body.name for body in given["bodies"]}, given.get("keyframes", {})
+    states = {**arms.robot.keyframes, **own}
+    for name in arms.robot.keyframes.keys() & own.keys():
+        theirs = arms.robot.keyframes[name]
+        states[name] = Keyframe({**theirs.q, **own[name].q}, {**theirs.v, **own[name].v})
+    whole = {
+        **given,
+        "bodies": [*given["bodies"], *(b for b in arms.robot.bodies if b.name not in mine)],
+        "motors": [*given.get("motors", ()), *arms.robot.motors],
+        "mimics": [*given.get("mimics", ()), *arms.robot.mimics],
+        "keyframes": states,
+        "unread": arms.robot.unread,
+    }
+    robot = Mechanism(**{**whole, "actuated": None})
+    listed = given.get("actuated")
+    named = {robot.bodies[robot.joints[name]].name for name in listed or () if name in robot.joints}
+    driven = [arms.robot.joints[name] for name in arms.robot.actuated or ()]
+    kept = {arms.robot.bodies[i].name for i in driven}
+    for bodies in arms.bodies:
+        kept -= bodies if bodies & named else set()
+    if listed is None:
+        kept |= mine
+    free = [name for name in robot.actuated or () if robot.bodies[robot.joints[name]].name in kept]
+    return Mechanism(**{**whole, "actuated": [*(listed or ()), *free]})

@@ -38,6 +38,9 @@ def blame(error: ConcurError, given: Mapping[str, Any]) -> tuple[str, str]:
     cycle = error.data.get("cycle")
     if cycle:
         return f'[[bodies]] "{cycle[0]}"', "parent"
+    state = re.search(r"keyframe `([^`]*)`, `(q|v)`", error.where)
+    if state is not None and state[1] in given.get("keyframes", {}):
+        return f"[keyframes.{state[1]}]", state[2]
     field = re.search(r"`(actuated|gravity|parent|supports)`$", error.where)
     if field is None:
         return "", ""

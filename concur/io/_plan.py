@@ -14,7 +14,7 @@ from concur.codegen import as_floats
 from concur.files import read_json
 from concur.outputs import Output, references
 from concur.outputs.references import Reference
-from concur.planning import MotionPlan, PlanLimits, plan, table_of
+from concur.planning import MotionPlan, PlanLimits, changed, made_for, plan, table_of
 from concur.robot import Capsule, Clearance, Obstacle
 from concur.tables import Expected, FileName, InFiles, any_of, fault, is_number, located
 
@@ -113,6 +113,38 @@ def read_planned(
         return references.stack(*each)
 
 
+def check_planned(task: Any, table: PlanTable) -> None:
+    """Refuse the file of a plan that was made for another problem than that of its task."""
+    file = table.path(task.path)
+    cure = f"Run `concur plan {task.path}` again."
+    moves = any(task.initial_velocities.values())
+    names = task.servo.model.shape_names if moves else ()
+    speeds = dict(zip(names, task.s0.tolist() if moves else (), strict=True))
+    with located(task.path, "[plan]"):
+        wanted = made_for(
+            *(task.robot, task.momentum, task.outputs, (task.q0, speeds), table.goals),
+            *(table.limits, _obstacles(task, table), table.time),
+        )
+    others = changed(read_json(file, "the file of a plan", cure).get("made_for"), wanted)
+    if others:
+        raise fault(
+            file,
+            "",
+            "made_for",
+            expected="the plan of this task",
+            came=f"one that was made for other values of {', '.join(others)}",
+            cure=cure,
+        )
+
+
+def _obstacles(task: Any, table: PlanTable) -> Any:
+    """Obstacles of a plan, with its own capsules if it has any."""
+    if not table.capsule:
+        return tuple(table.obstacle)
+    own = tuple(made(task.robot) if callable(made) else made for made in table.capsule)
+    return Clearance(own, tuple(table.obstacle))
+
+
 def plan_task(
     task: Any, table: PlanTable, progress: Callable[[float], Any] | None = None
 ) -> MotionPlan:
@@ -143,18 +175,14 @@ def plan_task(
     >>> plan_task(*load_goal("examples/planned_rover.toml")).reached
     True
     """
-    obstacles: Any = tuple(table.obstacle)
     with located(task.path, "[plan]"):
-        if table.capsule:
-            own = tuple(made(task.robot) if callable(made) else made for made in table.capsule)
-            obstacles = Clearance(own, obstacles)
         return plan(
             task.servo.model,
             task.outputs,
             (task.q0, task.s0),
             table.goals,
             table.limits,
-            obstacles,
+            _obstacles(task, table),
             time=table.time,
             guesses=table.guesses,
             progress=progress,

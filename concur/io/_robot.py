@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from concur.errors import ConcurError, DescriptionError
-from concur.io._mount import ROBOT, mounted, take_mounted, with_motors
+from concur.io._mount import ROBOT, assembled, mounted
 from concur.io._names import blame
 from concur.robot import Body, Mechanism, repeated_limits
 from concur.tables import build, fault, file_named, located, read_toml
@@ -161,19 +161,13 @@ def _load(
             came=f"{getattr(body, field)[0]:g}",
             cure=f"Remove `{field}`: the limits of a motor hold at its joint.",
         )
-    later = take_mounted(given) if mounts else {}
     try:
-        robot = Mechanism(**given)
+        if not mounts:
+            return Mechanism(**given)
+        arms = mounted(given, mounts, path, _load, (*trail, Path(path).resolve()))
+        return assembled(given, arms)
     except ConcurError as error:
         with located(path, *blame(error, given)):
-            raise
-    if not mounts:
-        return robot
-    robot = mounted(robot, mounts, path, _load, (*trail, Path(path).resolve()))
-    try:
-        return with_motors(robot, later, given.get("actuated", ()))
-    except ConcurError as error:
-        with located(path, *blame(error, later)):
             raise
 
 

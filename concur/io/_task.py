@@ -28,7 +28,7 @@ from concur.io._configuration import read_configuration
 from concur.io._imperfections import read_slip
 from concur.io._initial import joint_of, read_state, spinning, start_on_reference
 from concur.io._nominal import nominal_values
-from concur.io._plan import PlanTable, read_planned
+from concur.io._plan import PlanTable, check_planned, read_planned
 from concur.io._proof_task import proof_task
 from concur.io._reference import held_at_start, read_reference
 from concur.io._requirements import read_requirements
@@ -265,7 +265,8 @@ class Task:
             Name of one of `laws`; a kind, with options behind commas, such as
             ``"passive, rate = 2.0"``; or a table with `kind` and options. Limits of torques,
             weights of controls and measured velocities of ``[servo]`` hold for every kind that has
-            them.
+            them. A task with ``[servo.constraints]`` takes servos and laws of Python files alone:
+            other kinds do not keep them.
 
         Returns
         -------
@@ -275,7 +276,8 @@ class Task:
         Raises
         ------
         ConcurError
-            If there is no such kind or option; others are rejected by `law`.
+            If there is no such kind or option, or the kind does not keep the limits of
+            ``[servo.constraints]``; others are rejected by `law`.
 
         Examples
         --------
@@ -295,6 +297,15 @@ class Task:
                     options[key] = build(make, own, self.path, at=("laws", key))
             return replace(nominal, servo_options={**self.servo_options, **options}, **gains)
         if kind in KINDS:
+            if self.servo_options.get("constraints") is not None:
+                raise fault(
+                    self.path,
+                    "[servo.constraints]",
+                    "",
+                    expected="a servo or a law of a Python file, which keep limits",
+                    came=f'the kind "{kind}"',
+                    cure="Remove the table, so that no law of the comparison keeps these limits.",
+                )
             taken = signature(KINDS[kind]).parameters
             shared = ("torque_limits", "torque_weights", "use_measured_velocity")
             for key in shared:
@@ -865,6 +876,8 @@ def _read(path: str | PathLike[str], planning: bool = False) -> Task:
         proof=None if task.proof is None else _proof(data, outputs, task, path),
         reference_tables=task.reference,
     )
+    if task.plan is not None and not planning:
+        check_planned(read, task.plan)
     if task.initial.start is None:
         return replace(read, **_worlds(read, task, data))
     servo = read.nominal.servo

@@ -159,7 +159,8 @@ def check_law(
     if not isinstance(kind, str) or kind not in KINDS:
         raise unknown(path, where, "kind", "a kind of law, or FILE.py:NAME", kind, KINDS)
     taken = inspect.signature(KINDS[kind]).parameters
-    known = [key for key in taken if key not in ("model", "outputs", "reference")]
+    own = ("model", "outputs", "reference", *(() if kind == "servo" else ("constraints",)))
+    known = [key for key in taken if key not in own]
     if kind == "servo" and not among:
         known = []  # its options are fields of [servo] and of the outputs
     for key in table:

@@ -131,15 +131,30 @@ class OutputGroup(ABC):
             Shape (dim,).
         """
 
+    def offset(self, actual: Array, desired: Array) -> Array:
+        """Offset of r from gamma: the error, for a direction along the normals of gamma.
+
+        Parameters
+        ----------
+        actual, desired : Array
+            Flat coordinates of r and gamma, shape (pose_size,).
+
+        Returns
+        -------
+        Array
+            Shape (dim,).
+        """
+        return self.error(actual, desired)
+
     def shifted(self, desired: Array, x: Array) -> Array:
-        """Coordinates r whose error is x: r = gamma exp(-x), the inverse of `error`.
+        """Coordinates r whose offset is x: r = gamma exp(-x), the inverse of `offset`.
 
         Parameters
         ----------
         desired : Array
             Flat coordinates of gamma, shape (pose_size,).
         x : Array
-            Error, shape (dim,).
+            Offset, shape (dim,).
 
         Returns
         -------
@@ -515,6 +530,10 @@ class Product(OutputGroup):
         spans = self._spans("pose_size")
         return ca.vertcat(*[f.error(part(actual, own), part(desired, own)) for f, own in spans])
 
+    def offset(self, actual: Array, desired: Array) -> Array:
+        spans = self._spans("pose_size")
+        return ca.vertcat(*[f.offset(part(actual, own), part(desired, own)) for f, own in spans])
+
     def shifted(self, desired: Array, x: Array) -> Array:
         places = zip(self._spans("pose_size"), self._spans("dim"), strict=True)
         return ca.vertcat(
@@ -592,10 +611,6 @@ class Turns(OutputGroup):
         return so3.dexp_body_inverse(x)
 
 
-TURNS = 12
-"""Steps in which the coordinates of a direction with a given error are found."""
-
-
 class Direction(OutputGroup):
     """S^2: direction of an axis of a body, a unit vector in inertial axes.
 
@@ -608,6 +623,9 @@ class Direction(OutputGroup):
         xdot = -B(x) ve,    B = a cot a + (1 - a cot a) n n^T,    x = a n,
 
     so that with one number as the gain of both components the loop is autonomous, as on groups.
+
+    An offset is the same turn along the normals of g. Two numbers are an offset of one direction
+    d; as an error they belong to none, one or two, because the normals of d depend on d.
 
     Parameters
     ----------
@@ -665,13 +683,11 @@ class Direction(OutputGroup):
     def error(self, actual: Array, desired: Array) -> Array:
         return s2.frame(actual).T @ s2.log(actual, desired)
 
+    def offset(self, actual: Array, desired: Array) -> Array:
+        return s2.frame(desired).T @ s2.log(actual, desired)
+
     def shifted(self, desired: Array, x: Array) -> Array:
-        # The normals are those of r, which is sought: a few steps suffice.
-        turn, found = s2.frame(desired) @ x, desired
-        for _ in range(TURNS):
-            found = s2.turned(desired, -turn)
-            turn = s2.turned(s2.frame(found) @ x, turn)
-        return found
+        return s2.turned(desired, -(s2.frame(desired) @ x))
 
     def transport(self, x: Array, actual: Array | None = None) -> Array:
         if actual is None:

@@ -63,6 +63,9 @@ class MotionPlan:
         Distance of each output from its goal, m and rad as one.
     limits : Bounds
         Limits of robot and plan as arrays.
+    made_for : dict of str to str
+        Digests of robot, momentum, outputs, start, goals, limits, obstacles and time. A task takes
+        its references from the file of a plan only if all are its own.
     _again : callable, optional
         Plans again; of `again`.
 
@@ -94,6 +97,7 @@ class MotionPlan:
     starts: tuple[str, ...]
     missed: Mapping[str, float]
     limits: Bounds
+    made_for: Mapping[str, str] = field(default_factory=dict)
     _again: Callable[..., MotionPlan] | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
@@ -203,7 +207,12 @@ class MotionPlan:
             robot=self.model.robot.name,
             problems=() if self.reached else (self.why,),
             rows=self.rows,
-            own={**motion, "u": self.u.tolist(), "outputs": outputs},
+            own={
+                **motion,
+                "u": self.u.tolist(),
+                "outputs": outputs,
+                "made_for": dict(self.made_for),
+            },
         )
         replace_files({target: (json.dumps(document) + "\n").encode()})
         return target

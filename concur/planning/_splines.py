@@ -66,6 +66,10 @@ class Splines:
         curve = BSpline(self.knots, np.eye(self.count), DEGREE)
         return np.array([curve.derivative(k)(places) if k else curve(places) for k in range(3)])
 
+    def third(self, places: Floats) -> Floats:
+        """Third derivative at places, by the control points, shape (n, count)."""
+        return np.asarray(BSpline(self.knots, np.eye(self.count), DEGREE).derivative(3)(places))
+
     @cached_property
     def hulls(self) -> tuple[Floats, ...]:
         """Control points of the value and three derivatives, which bound them."""

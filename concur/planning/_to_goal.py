@@ -15,12 +15,15 @@ from concur.codegen import finite_floats
 from concur.errors import ConcurError, InfeasibleReferenceError, ReductionError, ShapeError
 from concur.outputs import Output, checked_outputs
 from concur.planning._clearances import clearance_of
+from concur.planning._direct import direct_guess
+from concur.planning._made_for import made_for
 from concur.planning._motion_plan import MotionPlan
 from concur.planning._nearest import Nearest, nearest_pose
 from concur.planning._path_limits import PlanLimits, bounds_of
 from concur.planning._program import Found, Search
 from concur.planning._targets import Target, targets_of
 from concur.planning._transcription import FINE, Path, Start, Transcription
+from concur.planning._verdict import KEPT, ROUNDED, is_held, misses_of, rows_of
 from concur.reduction import ReducedModel, check_model
 from concur.results import Row
 from concur.robot import Clearance, Obstacle
@@ -43,17 +46,8 @@ WAY_PROGRAMS = 20
 PASSED = 0.1
 """Distance of a way from an obstacle, beside the least one, m."""
 
-EXACT = 1e-6
-"""Largest miss of a row of the goal, m and rad."""
-
-KEPT = 1e-3
-"""Largest excess over a limit in the dense check, relative to it."""
-
 ROUNDS = 8
 """Largest number of refinements after the dense check."""
-
-ROUNDED = 1e-6
-"""Excess over a range that is rounding, rad and m."""
 
 BINDING = 0.97
 """Share of its limit from which a quantity counts as what forbids a goal."""
@@ -167,8 +161,9 @@ def plan(
         *(model, known, targets, bounds, clearance_of(model.robot, obstacles, where)),
         *(limits.apart, float(limits.singular), q0),
     )
-    planner = Planner(form, where, None if time == "least" else float(time), int(guesses))
-    return planner.run(q0, s0, targets, None, progress)
+    made = partial(_made_for, model, known, limits, obstacles, time)
+    planner = Planner(form, where, None if time == "least" else float(time), int(guesses), made)
+    return planner.run(q0, s0, goals, targets, None, progress)
 
 
 def _state(model: ReducedModel, start: Any, where: str) -> tuple[Floats, Floats]:
@@ -185,6 +180,22 @@ def _state(model: ReducedModel, start: Any, where: str) -> tuple[Floats, Floats]
     return q0, s0
 
 
+def _made_for(
+    model: ReducedModel,
+    outputs: Sequence[Output],
+    limits: PlanLimits,
+    obstacles: Clearance | Sequence[Obstacle],
+    time: float | str,
+    start: tuple[Floats, Floats],
+    goals: Mapping[str, Any],
+) -> dict[str, str]:
+    """Digests of what a plan is made for."""
+    momentum = model.momentum if model.takes_momentum else None
+    speeds = dict(zip(model.shape_names, start[1].tolist(), strict=True))
+    given = start[0], speeds
+    return made_for(model.robot, momentum, outputs, given, goals, limits, obstacles, time)
+
+
 @dataclass(frozen=True, eq=False)
 class Planner:
     """Guesses, refinement and verdict for one problem with any start and goal numbers."""
@@ -193,11 +204,13 @@ class Planner:
     where: str
     duration: float | None
     guesses: int
+    made: Callable[[tuple[Floats, Floats], Mapping[str, Any]], dict[str, str]]
 
     def run(
         self,
         q0: Floats,
         s0: Floats,
+        goals: Mapping[str, Any],
         targets: Sequence[Target],
         warm: Floats | None,
         progress: Callable[[float], Any] | None,
@@ -242,8 +255,10 @@ class Planner:
         if aimed is not search:
             assert reach is not None
             path, u = form.dense(start, best.unknowns, wanted)
-            return self._result(best, path, u, False, tuple(notes), targets, reach.why)
-        return self._result(best, path, u, made is not None, tuple(notes), targets)
+            failed = self._result(best, path, u, False, tuple(notes), targets, goals, reach.why)
+            return replace(failed, made_for=self.made((q0, s0), goals))
+        result = self._result(best, path, u, made is not None, tuple(notes), targets, goals)
+        return replace(result, made_for=self.made((q0, s0), goals))
 
     def _blocked(self, tries: list[Found]) -> bool:
         """Whether the last motions pass the same limits by as much, or all of them at the goal."""
@@ -259,13 +274,15 @@ class Planner:
         self,
         unknowns: Floats,
         last: tuple[Target, ...],
+        known: Mapping[str, Any],
         q: ArrayLike,
         s: ArrayLike | None,
         goals: Mapping[str, Any] | None,
     ) -> MotionPlan:
         """Plan from another state, beginning with a motion."""
         form = self.form
-        targets = last if goals is None else tuple(targets_of(form.outputs, goals, self.where))
+        goals = known if goals is None else goals
+        targets = tuple(targets_of(form.outputs, goals, self.where))
         if [target.kept for target in targets] != [target.kept for target in last]:
             raise ConcurError(
                 f"{self.where}, `goals`",
@@ -274,7 +291,7 @@ class Planner:
                 cure="Call `concur.plan`.",
             )
         q0, s0 = _state(form.model, q if s is None else (q, s), self.where)
-        return self.run(q0, s0, targets, unknowns, None)
+        return self.run(q0, s0, goals, targets, unknowns, None)
 
     def _best(self, search: Search, found: list[Found]) -> tuple[Found, Path, Floats] | None:
         """First of the motions, the best first, that holds in the dense check."""
@@ -317,8 +334,10 @@ class Planner:
             )
 
     def _guesses(self, search: Search, reach: Nearest | None) -> Iterator[Floats]:
-        """Straight lines to shapes: of the start, of the goal, drawn; and ways around obstacles."""
+        """Outputs straight to goals; straight lines of the shape; and ways around obstacles."""
         start, bounds, rng = search.start, self.form.bounds, np.random.default_rng(0)
+        if reach is None or reach.solved:
+            yield direct_guess(self.form, start, search.wanted, self.duration)
         yield self._straight(start, start.r)
         yield from self._around(search)
         if reach is not None:
@@ -402,11 +421,10 @@ class Planner:
         form = self.form
         for _ in range(ROUNDS):
             path, u = form.dense(search.start, found.unknowns, search.wanted)
-            off = np.maximum(np.abs(path.e) - form.within, 0.0).max(initial=0.0)
+            if is_held(form, path, rows_of(form, path, found.time)):
+                return found, path, u
             peak = self._peaks(path)
             over = peak - 1.0
-            if off <= EXACT and over.max(initial=0.0) <= KEPT:
-                return found, path, u
             shares = np.where(
                 over > 0.5 * KEPT,
                 np.where(
@@ -432,6 +450,7 @@ class Planner:
         reached: bool,
         notes: tuple[str, ...],
         targets: Sequence[Target],
+        goals: Mapping[str, Any],
         why: str = "",
     ) -> MotionPlan:
         form = self.form
@@ -450,8 +469,8 @@ class Planner:
                 acceleration[kept, own : own + dim],
             )
             at, own = at + size, own + dim
-        rows = self._rows(path, time)
-        missed = self._misses(path, targets)
+        rows = rows_of(form, path, found.time)
+        missed = misses_of(form, path, targets)
         why = why or ("reached" if reached else self._reason(rows, missed, samples, notes))
         return MotionPlan(
             model=form.model,
@@ -467,66 +486,8 @@ class Planner:
             starts=notes,
             missed=missed,
             limits=form.bounds,
-            _again=partial(self._again, found.unknowns, tuple(targets)),
+            _again=partial(self._again, found.unknowns, tuple(targets), goals),
         )
-
-    def _rows(self, path: Path, time: Floats) -> list[Row]:
-        """Quantities with limits, the closest first."""
-        form, bounds = self.form, self.form.bounds
-        names = form.model.shape_names
-        efforts = [form.model.system.effort_units[k] for k in form.model.shape]
-        units = ["rad" if unit == "N m" else "m" for unit in efforts]
-        found = list[tuple[float, Row]]()
-        signed = np.where(form.one_sided, path.g, np.abs(path.g))
-        merged = dict[str, tuple[float, Row]]()
-        for k, (name, unit, limit, offset) in enumerate(form.facts):
-            at = int(np.argmax(signed[:, k]))
-            share = float(signed[at, k])
-            least = limit < 0.0
-            value, bound = limit * share + offset, limit + offset
-            slack = KEPT * (abs(limit) if least else bound)
-            row = Row.judged(
-                name, value, bound, unit, f"t = {time[at]:.4g} s", at_least=least, slack=slack
-            )
-            if name not in merged or merged[name][0] < share:
-                merged[name] = share, row
-        found += merged.values()
-        for quantity, values, largest, suffix in (
-            ("speed of", path.s, bounds.speeds, "/s"),
-            ("acceleration of", path.a, bounds.accelerations, "/s^2"),
-        ):
-            for k in np.flatnonzero(np.isfinite(largest)).tolist():
-                at = int(np.argmax(np.abs(values[:, k])))
-                value = float(abs(values[at, k]))
-                place = f"t = {time[at]:.4g} s"
-                row = Row.judged(
-                    f"{quantity} {names[k]}", value, float(largest[k]), units[k] + suffix, place,
-                    slack=KEPT * float(largest[k]),
-                )  # fmt: skip
-                found.append((value / float(largest[k]), row))
-        for k, name in enumerate(names):
-            for bound, at_least in ((bounds.low[k], True), (bounds.high[k], False)):
-                if np.isfinite(bound):
-                    values = path.r[:, k]
-                    at = int(np.argmin(values) if at_least else np.argmax(values))
-                    room = float(values[at] - bound if at_least else bound - values[at])
-                    row = Row.judged(
-                        f"position of {name}", float(values[at]), float(bound), units[k],
-                        f"t = {time[at]:.4g} s", at_least=at_least, slack=KEPT,
-                    )  # fmt: skip
-                    found.append((1.0 - room, row))
-        return [row for _, row in sorted(found, key=lambda pair: -pair[0])]
-
-    def _misses(self, path: Path, targets: Sequence[Target]) -> dict[str, float]:
-        """Distance of each output from its goal."""
-        found, at = dict[str, float](), 0
-        over = np.maximum(np.abs(path.e) - self.form.within, 0.0)
-        for target in targets:
-            name, size = self.form.outputs[target.output].name, len(target.rows)
-            miss = float(np.linalg.norm(over[at : at + size]))
-            found[name] = max(found.get(name, 0.0), miss)
-            at += size
-        return found
 
     def _reason(
         self,

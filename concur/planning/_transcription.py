@@ -147,7 +147,7 @@ class Transcription:
             add("decoupling margin", "", -scale, self.singular + scale, {size - 1: -1.0 / scale})
         for k, (name, _, least) in enumerate(self._distances):
             add(name, "m", -NEAR, least + NEAR, {size + k: -1.0 / NEAR})
-        return facts, np.reshape(rows, (len(rows), -1)), np.array(offsets)
+        return facts, np.reshape(rows, (len(rows), size + len(self._distances))), np.array(offsets)
 
     @cached_property
     def _lined(self) -> list[int]:
@@ -241,7 +241,7 @@ class Transcription:
             "outputs": outputs.map(count + 1),
         }
         of_problem = {"near": near.map(STEPS + 1), "far": far.map(count + 1)}
-        found = {"goal": goal, "passing": passing}
+        found = {"goal": goal, "passing": passing, "flow": flow}
         for functions in (of_robot, of_problem if self._distances else {}):
             made = compiled([*functions.values()]) if functions else None
             found |= (
@@ -387,6 +387,18 @@ class Transcription:
             g += np.array(functions["far"](x.T, r.T)).T @ rows[:, size:].T
         return g, values[:, : self.model.nu]
 
+    def to_goal(self, x: Floats, r: Floats, wanted: Floats) -> tuple[Floats, Floats]:
+        """Rows of the goal that are of places, and their slopes by x and r."""
+        e, slopes = self._functions["goal"](x, r, np.zeros(self.model.ns), wanted)
+        count = self._goal_sizes[0]
+        return np.array(e)[:count, 0], np.array(slopes)[:count, : x.size + r.size]
+
+    def flow(self, x: Floats, r: Floats, slope: Floats, time: float) -> tuple[Floats, Floats]:
+        """Rate of x over the unit interval, and its slopes by the rate of the shape."""
+        rate, _, moved = self._functions["flow"](x, r, slope, time)
+        ns = self.model.ns
+        return np.array(rate)[:, 0], np.array(moved)[:, ns : 2 * ns]
+
     def passing(self, path: Path, point: int, capsule: int) -> tuple[Floats, Floats]:
         """Middle of a capsule at a point of a path, and its slopes by the unknowns, (3, n)."""
         rows = slice(3 * capsule, 3 * capsule + 3)
@@ -414,6 +426,11 @@ class Transcription:
         g, u = self._limited_fine(x, r, s, a)
         e = np.array(functions["goal"](x[-1], r[-1], s[-1], wanted)[0])[:, 0]
         return Path(points, x, r, s, a, g, e), u
+
+    def jerks(self, path: Path, duration: float) -> Floats:
+        """Jerks of the shape at the points of a path."""
+        places = np.linspace(0.0, 1.0, len(path.x))
+        return np.asarray(self.splines.third(places) @ path.points / duration**3)
 
     def at_rest(self, start: Start) -> Floats:
         """Rows of the path at the start without acceleration."""

@@ -71,7 +71,7 @@ def mount(
             raise _refusal(f"`{name}`", "a robot", came, "Load it by `load`.")
     if arm.wheels or arm.supports:
         cure = "Mount the arm on the robot with wheels, not the other way round."
-        raise _refusal(f"`{arm.name}`", "a robot without wheels and supports", "wheels", cure)
+        raise _refusal(f"robot `{arm.name}`", "a robot without wheels and supports", "wheels", cure)
     on = base.base.name if on is None else on
     base.index(on, "mount, `on`")
     names = {name: prefix + name for name in (body.name for body in arm.bodies)}
@@ -80,7 +80,8 @@ def mount(
     twice = next((name for name in mine if name in taken), None)
     if twice is not None:
         cure = 'Give the names of the arm a prefix, such as prefix = "arm_".'
-        raise _refusal(f"`{arm.name}`", "names that the base has not", f"`{twice}` twice", cure)
+        came = f"`{twice}` twice"
+        raise _refusal(f"robot `{arm.name}`", "names that the base has not", came, cure)
     return replace(
         base,
         bodies=[

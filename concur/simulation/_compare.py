@@ -13,7 +13,7 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from concur.control import JointLimits, TrackingLaw
+from concur.control import JointLimits, TrackingLaw, law_parameters
 from concur.errors import ConcurError, SimulationError, shown
 from concur.outputs import Output, Reference, reference_for
 from concur.results import Figures, JsonResult, Row, Table, picked, show
@@ -63,6 +63,8 @@ class RunRecord(JsonResult):
         Why it ended early; empty for a whole run.
     judged : tuple of Row
         Numbers beside their limits, as the file of the run states them.
+    parameters : str
+        Gains and other parameters of its law in words. Default: unknown.
 
     Examples
     --------
@@ -93,6 +95,7 @@ class RunRecord(JsonResult):
     name: str = ""
     stopped: str = ""
     judged: tuple[Row, ...] = ()
+    parameters: str = ""
 
     @classmethod
     def of(cls, run: RunData) -> RunRecord:
@@ -110,8 +113,10 @@ class RunRecord(JsonResult):
         """
         names = ("t", "q", "v", "u", "error", "margin", "q_range", "v_range", "u_range")
         arrays = {name: getattr(run, name) for name in names}
-        outputs = tuple(run.servo.outputs)
-        return cls(robot=run.robot, outputs=outputs, joint_limits=run.joint_limits, **arrays)
+        return cls(
+            robot=run.robot, outputs=tuple(run.servo.outputs), joint_limits=run.joint_limits,
+            parameters=law_parameters(run.servo), **arrays,
+        )  # fmt: skip
 
     @property
     def limit_rows(self) -> tuple[Row, ...]:
@@ -282,7 +287,8 @@ class Comparison(JsonResult):
     def details(self) -> dict[str, Any]:
         """Further fields of the answer in JSON; a time that did not come is null."""
         rows = [picked(row, "label", "unit", "values", "shown") for row in self.table]
-        return {"runs": list(self.names), "table": rows}
+        laws = {name: run.parameters for name, run in zip(self.names, self.runs, strict=True)}
+        return {"runs": list(self.names), "parameters": laws, "table": rows}
 
     @property
     def figures(self) -> Figures:
@@ -341,8 +347,9 @@ class Comparison(JsonResult):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Whether the lengths of the runs differ, in a sentence."""
-        found = []
+        """Parameters of the laws, and whether the lengths of the runs differ."""
+        named = zip(self.names, self.runs, strict=True)
+        found = [f"{name}: {run.parameters}" for name, run in named if run.parameters]
         if not np.allclose([run.duration for run in self.runs], self.runs[0].duration):
             found.append("The runs differ in length: rms, energy and peaks are over each run.")
         return tuple(found)

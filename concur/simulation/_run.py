@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from concur._version import __version__
-from concur.control import Law, TrackingLaw, given_options, tracking_law
+from concur.control import Law, TrackingLaw, given_options, law_parameters, tracking_law
 from concur.errors import ConcurError, DescriptionError, shown
 from concur.outputs import Output
 from concur.reduction import wheel_names
@@ -344,6 +344,7 @@ class Run(RunData):
             "concur_version": __version__,
             "law": type(servo).__name__,
             "law_options": list(given_options(servo)),
+            "law_parameters": law_parameters(servo),
             "singular_margin": servo.singular_margin,
             **({} if servo.torque_limits is None else {"torque_limits": servo.torque_limits}),
             **({"model_momentum": servo.model.momentum} if self.floats else {}),

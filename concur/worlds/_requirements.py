@@ -11,10 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from concur.codegen import Demand
+from concur.control import SLACK
 from concur.errors import DescriptionError, UnknownNameError, shown
 
 WORST = 10.0
 """Scales by which bounds count as broken at most in a run that stopped early."""
+LIMITS = ("torque", "speed", "joint", "heat")
+"""Kinds whose bounds a law may stay at: each is wider by the share `SLACK` of itself, rounding."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,9 @@ class Requirement:
     """Bounds of signals from some time on.
 
     Its robustness is the smallest distance of the signals from their bounds, positive inside: the
-    robustness of "always, from `after` on" in signal temporal logic.
+    robustness of "always, from `after` on" in signal temporal logic. A law that keeps a limit stays
+    at it: bounds of "torque", "speed", "joint" and "heat" are wider by 1e-9 of themselves, the
+    rounding that the limits of a robot have too.
 
     Parameters
     ----------
@@ -86,9 +91,12 @@ class Requirement:
 
     @property
     def _sides(self) -> list[tuple[str, Literal["max", "min"], float]]:
-        """Finite bounds: signal, extreme that has to keep it, and bound."""
+        """Finite bounds: signal, extreme that has to keep it, and bound with its rounding."""
+        slack = SLACK if self.kind in LIMITS else 0.0
         return [
-            (signal, "max" if bound == high else "min", bound)
+            (signal, "max", bound + slack * abs(bound))
+            if bound == high
+            else (signal, "min", bound - slack * abs(bound))
             for signal, low, high in self.bounds
             for bound in (high, low)
             if math.isfinite(bound)

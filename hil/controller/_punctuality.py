@@ -18,6 +18,10 @@ CONFIRMED = 2
 """Number of pauses of a sequence with a report of an axis that show that its reports are late: a
 single report may be delayed by chance. A pause is a cycle that requests no report."""
 
+DOUBTED = 2
+"""Number of cycles with an outstanding report, although others arrive, after which one pauses: a
+report that was delayed by chance, and comes within them, costs no pause."""
+
 MOST = 1000
 """Largest number of outstanding requests that are kept."""
 
@@ -73,7 +77,7 @@ class Punctuality:
         if self._wait:
             self._wait -= 1
             self.pauses = not self._wait
-        elif max(self._doubt) > self._patience:
+        elif max(self._doubt) > min(DOUBTED, self._patience):
             self.pauses = True
 
     def postpone(self) -> None:

@@ -60,7 +60,7 @@ def test_unknown_payload_leaves_the_servo_ten_times_as_far_off_as_the_passive_la
             assert law.peak["N m"][world] == pytest.approx(np.abs(run.u[:-1]).max(), rel=1e-6)
     assert found.notes[:2] == (
         "servo: stiffness 4, 4, 9, 9, 9; damping 4, 4, 6, 6, 6",
-        "passive: stiffness 60, 90; damping 80, 60; rate 2, 3",
+        "passive: stiffness 60, 60, 90, 90, 90; damping 80, 80, 60, 60, 60; rate 2, 3",
     )
     servo, passive = (law.errors["hand", "m"] for law in found.laws)
     assert 0.01 < passive.min() <= passive.max() < 0.04
@@ -136,7 +136,11 @@ def test_command_writes_table_page_and_json(task: Path, tmp_path: Path) -> None:
         "servo", "own.py:Idle", "own.py:Idle, push = 1.0"
     ]  # fmt: skip
     servo, idle, lost = found["laws"]  # type: ignore[misc]
-    assert servo["torque_share"] == [None] * 3  # the robot has no limits
+    read = cc.load_task(task).with_law("servo")
+    heavier = read.uncertainty.draw(range(3), 0)
+    peaks = [np.abs(read.with_world(world).simulate().u[:-1]).max() for world in heavier]
+    assert servo["torque_share"] == pytest.approx(np.array(peaks) / 4.0, rel=1e-6)  # of the law
+    assert idle["torque_share"] == [None] * 3  # neither the robot nor this law has limits
     assert all("settle hand missed" in one["why"] for one in idle["failures"])
     assert [one["world"] for one in lost["failures"]] == [0, 1, 2]
     assert all("at 0.51 s" in one["why"] for one in lost["failures"])

@@ -12,18 +12,37 @@ import concur as cc
 from concur.campaign import Campaign
 from concur.io import load_task
 from concur.simulation import run_signals
+from concur.worlds import Requirement
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def test_shares_of_limited_time_are_those_of_the_runs_of_worlds() -> None:
-    """Gravity needs 5.9 N m: of the worlds, with other masses, some meet 7 N m and some do not."""
-    task = replace(load_task(EXAMPLES / "rover_campaign.toml"), duration=3.0, requirements=())
+    """Gravity needs 5.9 N m: of the worlds, with other masses, some meet 7 N m and some do not.
+
+    Those that meet it pass, because the law stays at it, and fail where the error is too large.
+    """
+    required = (
+        Requirement("torque", "torque", (("torque:upper_arm", -7.0, 7.0),), 7.0, "N m"),
+        Requirement("torque", "less", (("torque:upper_arm", -6.9999999, 6.9999999),), 7.0, "N m"),
+        Requirement("error", "hand", (("error:hand", -np.inf, 0.47),), 0.47, "m"),
+        Requirement("ticks", "ticks", ()),
+    )
+    task = replace(load_task(EXAMPLES / "rover_campaign.toml"), duration=3.0, requirements=required)
     task = task.with_law({"kind": "servo", "torque_limits": 7.0, "constraints": {}})
     campaign = Campaign(task)
     worlds = task.uncertainty.draw(range(5), 0)
     values, reasons = campaign.outcome(range(5), worlds)
     result = campaign.result(np.arange(5), worlds, values, reasons)
+    met = result.extremes[:, [name for name, _ in result.signals].index("torque:upper_arm")] >= 7.0
+    assert 0 < met.sum() < 5
+    largest = result.extremes[:, [name for name, _ in result.signals].index("error:hand")]
+    assert len(set(zip(met, largest < 0.47, strict=True))) == 3  # at the limit: both verdicts
+    at, less, near, ticks = result.held.T
+    assert at.all()
+    assert ticks.all()
+    assert np.array_equal(less, ~met)
+    assert np.array_equal(near, largest < 0.47)
     shares = dict(zip([name for name, _ in result.signals], result.extremes.T, strict=True))
     for k in (0, 2):
         run = campaign.replay(worlds[k], k)
@@ -37,8 +56,7 @@ def test_shares_of_limited_time_are_those_of_the_runs_of_worlds() -> None:
     assert (shares["limited"] <= 1.0).all()
     whole, *each = result.limited
     assert whole.value == pytest.approx(100 * shares["limited"].mean())
-    met = sum(shares["limited"] > 0.0)
-    assert whole.place.startswith(f"in {met} of 5 worlds, most in world ")
+    assert whole.place.startswith(f"in {met.sum()} of 5 worlds, most in world ")
     assert "limit active: torque of upper_arm" in [row.quantity for row in each]
     assert "share of the time with active limits" in cc.campaign.CampaignReport(result).notes[1]
 

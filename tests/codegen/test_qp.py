@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from concur.codegen import c_text, quadratic_program
+from concur.codegen import _qp, c_text, quadratic_program
 from tests.export._export import COMPILERS, STRICT, run
 
 POINTER = ctypes.POINTER(ctypes.c_double)
@@ -113,6 +113,42 @@ def test_solution_is_optimal_and_that_of_daqp(compiled, size, rows, kept):
             expected = np.asarray(other(*given)[0]).ravel()
             np.testing.assert_allclose(x, expected, rtol=0, atol=1e-6 * (1 + np.abs(x).max()))
     assert active > 20
+
+
+BALL = (np.eye(2), np.eye(2), np.array([1.0, -9.0]), np.array([9.0, 9.0]), np.array([0.0, 1.0]))
+"""The least change with x above 1: x = (1, 0), with the multiplier -1 of the lower limit."""
+
+
+@pytest.mark.parametrize(
+    ("left", "solved"),
+    [
+        ({}, 1.0),
+        ({"x": [1 + 1e-8, 0, 0, 0]}, 1.0),
+        ({"x": [1 - 1e-5, 0, 0, 0]}, 0.0),  # misses a row
+        ({"x": [2, 0, 0, 0], "lam_a": [-2, 0]}, 0.0),  # pulled from a limit that it does not reach
+        ({"x": [1, 0.1, 0, 0]}, 0.0),  # keeps all rows, but is not the nearest
+        ({"x": [1, 0, 0, 0.1]}, 0.0),  # a slack that no multiplier pulls
+        ({"x": [9, 0, 0, 0], "lam_a": [-9, 0]}, 0.0),  # the sign of the other limit
+        ({"lam_a": [-1 + 1e-8, 0]}, 1.0),
+        ({"lam_a": [-1 + 1e-5, 0]}, 0.0),
+        ({"lam_a": [1.0, 0]}, 0.0),
+        ({"lam_a": [np.nan, 0]}, 0.0),
+        ({"x": [np.nan, 0, 0, 0]}, 0.0),
+        ({"x": [1e-320, 0, 0, 0], "lam_a": [1e200, -1e300]}, 0.0),
+    ],
+)
+def test_numbers_that_an_interpreted_program_leaves_behind_count_only_if_they_are_optimal(
+    monkeypatch, left, solved
+):
+    """Where DAQP stops early they are undefined: here anything at all stands in their place."""
+    numbers = {"x": [1.0, 0, 0, 0], "lam_a": [-1.0, 0]} | left
+    found = {name: ca.MX(ca.DM(value)) for name, value in numbers.items()}
+    monkeypatch.setattr(_qp.ca, "conic", lambda *_: lambda **_: found)
+    program = quadratic_program.__wrapped__(2, 2)
+    x, multipliers, said = program(*BALL)
+    assert float(said) == solved
+    kept = [*numbers["x"][:2], *numbers["lam_a"]] if solved else np.zeros(4)
+    np.testing.assert_array_equal(np.array(ca.vertcat(x, multipliers))[:, 0], kept)
 
 
 def test_what_is_no_program_is_not_solved(compiled):

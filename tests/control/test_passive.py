@@ -210,6 +210,7 @@ def test_singular_configurations_are_refused():
         ({"internal_damping": 0.0}, "`internal_damping`"),
         ({"adaptation": -1.0}, "`adaptation`"),
         ({"singular_margin": 0.0}, "`singular_margin`"),
+        ({"constraints": cc.Constraints()}, "`constraints`.*Take a Servo"),
     ],
 )
 def test_invalid_options_are_rejected(options, said):

@@ -18,6 +18,7 @@ from concur.reduction import reduce
 from tests.control._cases import case_study, two_links
 from tests.control._floating_cases import CHECK_A_MOMENTUM
 from tests.control._mecanum import FOUR, OUTPUTS, WEIGHTS
+from tests.outputs.test_directions import made as directed
 
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror")
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)] or ["cc"]
@@ -49,6 +50,9 @@ def servo(kind: str) -> Servo:
     if kind.startswith("mecanum"):  # five motors for four shape velocities
         limits = [0.5, 0.5, 0.5, 0.5, 5.0] if "limited" in kind else None
         return Servo(FOUR, OUTPUTS, 4.0, 4.0, torque_limits=limits, torque_weights=WEIGHTS)
+    if kind.startswith(("pendulum", "camera")):  # directions
+        limits = {"torque_limits": 40.0} if "limited" in kind else {}
+        return directed(kind.split(",")[0], **limits)
     assert kind == "tractor"
     robot = robots.tractor_trailers()
     ahead = Output("ahead", robot.bodies[0].name, "R2", point=(0.5, 0.0, 0.0))

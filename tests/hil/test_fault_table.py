@@ -13,6 +13,7 @@ from hil.reasons import Reason, State
 from tests.hil.bench import ROVER, ROVER_MIT, Bench, rig_of
 
 AXES = "left_wheel", "right_wheel", "turret", "upper_arm", "forearm"
+PERIOD = 0.004
 MOST = 0.05
 """Largest integral of the torque of the drive, as a fraction of its limit, s."""
 
@@ -141,8 +142,7 @@ def test_a_fault_is_stopped_by_its_name_before_it_does_much(name, axis):
     inject, reasons = FAULTS[name]
     outcome, given = trial(ROVER, axis, inject, 60)
     assert outcome.reason in reasons, outcome.detail
-    # Reports that are late or lost count for as long as the policies allow.
-    assert given < (0.08 if name.endswith("ms") or name.startswith("dropped") else MOST)
+    assert given < MOST
     if name != "swapped encoders":
         assert f"axis `{axis}`" in outcome.detail
 
@@ -155,4 +155,18 @@ def test_mit_drives_too(name):
     inject, reasons = FAULTS[name]
     outcome, given = trial(ROVER_MIT, "left_wheel", inject, 150)
     assert outcome.reason in reasons, outcome.detail
+    assert given < MOST
+
+
+@pytest.mark.by_default(3)
+@pytest.mark.parametrize("name", [name for name in FAULTS if name.endswith("ms")])
+@pytest.mark.parametrize("at", [130, 3])
+@pytest.mark.parametrize(("file", "axis"), [(ROVER_MIT, "left_wheel"), (ROVER, "upper_arm")])
+def test_late_links_are_stopped_before_any_torque_has_done_much(file, axis, at, name):
+    """So soon that no torque of the drive, its largest included, would exceed the bound."""
+    inject, reasons = FAULTS[name]
+    outcome, given = trial(file, axis, inject, at)
+    assert outcome.reason in reasons, outcome.detail
+    assert f"axis `{axis}`" in outcome.detail
+    assert outcome.elapsed - at * PERIOD < MOST
     assert given < MOST

@@ -15,6 +15,7 @@ from hil.errors import RigError
 from hil.guard import Reason, State
 from hil.record import Record
 from hil.session import SessionOptions, run_session
+from hil.state._residual import CAUSES
 from tests.hil._records import limit_recorder
 from tests.hil.bench import (
     EXAMPLES,
@@ -216,6 +217,8 @@ WRONG_NUMBERS = (
     Reason.OUT_OF_RANGE,
     Reason.NOT_FINITE,
     Reason.TICK_REFUSED,
+    Reason.JUMP,
+    *CAUSES,
 )
 STOPPED_BY = [
     ("drop", "to_host", {}, LOST),

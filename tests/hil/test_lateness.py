@@ -7,7 +7,7 @@ import pytest
 
 from hil.clock import ASLEEP, SteppedClock
 from hil.controller._controller import HOLDING
-from hil.controller._punctuality import CONFIRMED, SEQUENCE, Punctuality
+from hil.controller._punctuality import CONFIRMED, DOUBTED, SEQUENCE, Punctuality
 from hil.drives import Finding
 from hil.emulator import Fault
 from hil.errors import ArmError, DriveError
@@ -152,13 +152,25 @@ def test_lost_reports_of_other_policies(policy, cycles):
         bench.check()
 
 
+def pauses_of(bench, cycles):
+    """A list that takes, for each of these cycles, whether it requests no report."""
+    watch, pauses = bench.controller._exchange._punctual, []
+    for cycle in cycles:
+        bench.at(cycle, lambda: pauses.append(watch.pauses))
+    return pauses
+
+
 def test_a_report_now_and_then_lost_is_no_reason_to_stop():
     with Bench() as bench:
-        for cycle in range(10, 95, 6):
+        begins = range(10, 95, 6)
+        for cycle in begins:
             bench.at(cycle, drop, bench, bench.names[cycle % 5], 4)
+        pauses = pauses_of(bench, [cycle + k for cycle in begins for k in range(4)])
         outcome = bench.run()
         assert outcome.done
-        assert outcome.quality.lost == 4 * len(range(10, 95, 6))
+        # None is lost where a cycle asks for none, to see whether reports are late.
+        assert outcome.quality.lost == 4 * len(begins) - sum(pauses)
+        assert sum(pauses) <= len(begins)
         bench.check()
 
 
@@ -284,10 +296,11 @@ def test_axes_that_are_lost_in_turn_do_not_keep_an_old_torque_forever():
             name = bench.names[cycle % 5]
             fault = Fault("drop", name, lasting=PERIOD - 1e-4, way="to_host")
             bench.at(cycle, bench.world.fault, fault)
+        pauses = pauses_of(bench, range(20, 80))
         outcome = bench.run()
         assert outcome.done
-        # Fewer where a cycle asked for nothing, to see whether reports are late.
-        assert 50 <= outcome.quality.lost <= 60
+        assert outcome.quality.lost == 60 - sum(pauses)
+        assert sum(pauses) <= 12
         held = (bench["flags"].astype(int) & Flag.HELD) != 0
         assert 1 <= held.sum() <= 5
         rows = np.flatnonzero(bench.run_rows)
@@ -476,7 +489,7 @@ def test_late_by_whole_cycles(delay):
     line = Line()
     assert line.run(50) == 0
     assert line.watch.late < 0
-    pauses = line.run(delay + PATIENCE + 2 + sum(SEQUENCE), delay)
+    pauses = line.run(delay + DOUBTED + 2 + sum(SEQUENCE), delay)
     assert CONFIRMED <= pauses <= 1 + len(SEQUENCE)
     assert line.watch.late == 0
 
@@ -499,11 +512,15 @@ def test_a_report_answers_the_oldest_outstanding_request():
     assert math.isnan(watch.come(1))
 
 
-def test_lost_reports_cost_one_pause_and_are_forgotten():
-    line = Line()
+@pytest.mark.parametrize(("patience", "doubted"), [(PATIENCE, DOUBTED), (1, 1)])
+def test_lost_reports_cost_one_pause_and_are_forgotten(patience, doubted):
+    line = Line(patience)
     line.run(20)
     line.run(3, lost=True)
-    assert line.run(PATIENCE) == 0  # not yet
+    assert line.run(doubted) == 0  # not yet
+    assert not line.watch.pauses
+    assert line.run(1) == 0
+    assert line.watch.pauses
     assert line.run(100) == 1
     assert line.watch.late < 0
 

@@ -64,6 +64,7 @@ SUBPACKAGES = (
         "codegen",
         "control",
         "formulations",
+        "geometry",
         "io",
         "outputs",
         "planning",
@@ -404,7 +405,7 @@ OWNERS = {
     "se3": (concur.groups.se3,),
     **{
         name: (importlib.import_module(f"concur.{name}"),)
-        for name in ("certify", "formulations", "reduction")
+        for name in ("certify", "formulations", "geometry", "reduction")
     },
 }
 

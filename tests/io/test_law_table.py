@@ -127,6 +127,21 @@ def built(task: Task, kind: str) -> TrackingLaw:
     return cc.control.tracking_law(law, outputs=outputs)
 
 
+def test_kinds_that_keep_no_constraints_do_not_drop_them(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(OWN, encoding="utf-8")
+    path = tmp_path / "task.toml"
+    path.write_text(f"{TASK}\n[servo.constraints]\n", encoding="utf-8")
+    task = load_task(path)
+    for kind in ("passive", "pd", "computed torque"):
+        assert load_task("examples/rover_arm.toml").with_law(kind).law.constraints is None
+        with pytest.raises(ConcurError, match=rf'servo\.constraints.*the kind "{kind}"'):
+            task.with_law(kind)
+    assert task.with_law("servo").law.constraints is not None
+    assert task.with_law("own.py:Springs").law.name == "rover_arm"
+    with pytest.raises(ConcurError, match="constraints"):
+        load_task("examples/rover_arm.toml").with_law({"kind": "passive", "constraints": {}})
+
+
 @pytest.mark.by_default(2)
 @pytest.mark.parametrize("kind", TABLES)
 def test_every_kind_is_simulated_with_its_errors(tmp_path: Path, kind: str) -> None:

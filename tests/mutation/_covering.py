@@ -22,6 +22,7 @@ FOLDERS = (
     "formulations",
     "reduction",
     "robot",
+    "geometry",
     "groups",
     "codegen",
 )

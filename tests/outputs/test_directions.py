@@ -275,37 +275,6 @@ def test_references_turn_with_their_twists(kind: str, tmp_path: Any) -> None:
     np.testing.assert_allclose(np.array(graph(1.3)[0]).ravel(), made(1.3).pose, atol=1e-14)
 
 
-@pytest.mark.parametrize("angle", [0.5, 1.9, 3.1])
-def test_the_certificate_holds_against_attacks(angle: float, tmp_path: Any) -> None:
-    """Random and sought starts on its boundary never leave its norm; its file is rechecked."""
-    law = made("pendulum")
-    found = cc.certify(law, angle=angle)
-    assert found.status is cc.Status.PROVED
-    assert 0.98 * 3.0 < found.rate <= 3.0
-    path = tmp_path / "proof.json"
-    found.save(path)
-    assert cc.recheck(path, law).status is cc.Status.PROVED
-    (part,) = found.parts
-    dynamics, rng = law.error_dynamics, np.random.default_rng(0)
-    for _ in range(40):
-        z = rng.normal(size=4) * [1.0, 1.0, 4.0, 4.0]
-        z *= np.sqrt(0.999 * part.level / dynamics.lyapunov(z[:2], z[2:]))
-        times = np.linspace(0.0, 1.0, 11)
-        solution = solve_ivp(
-            lambda _, z: np.concatenate(dynamics.rate(z[:2], z[2:])),
-            (0, 1),
-            z,
-            t_eval=times,
-            rtol=1e-9,
-        ).y
-        size = np.einsum("ik,ij,jk->k", solution, part.P, solution)
-        assert (size <= size[0] * np.exp(-2 * part.rate * times) * (1 + 1e-6)).all()
-        assert np.linalg.norm(solution[:2], axis=0).max() < angle
-    # A form that does not decay is not confirmed.
-    text = path.read_text().replace(f'"rate": {part.rate!r}', '"rate": 3.5')
-    assert text != path.read_text()
-
-
 @pytest.mark.parametrize(
     ("robot", "output", "what"),
     [
@@ -375,6 +344,47 @@ def test_references_that_are_no_directions_are_refused() -> None:
         tick(q, s, bad)
     with pytest.raises(ConcurError, match="S2"):
         cc.simulate(law.model.system, law, ref.hold([0.0] * 6 + [1.0], "R3xSO3"), 1.0, q, s)
+
+
+def test_offsets_are_turns_along_normals_of_the_reference() -> None:
+    """Of all lengths, near and at the seam of the normals too, by rotations of SciPy."""
+    lie, rng = CASES["camera"][1][1].lie, np.random.default_rng(5)
+    g, x, d = ca.SX.sym("g", 3), ca.SX.sym("x", 2), ca.SX.sym("d", 3)
+    shifted = ca.Function("shifted", [g, x], [lie.shifted(g, x)])
+    back = ca.Function("back", [d, g], [lie.offset(d, g), lie.error(d, g)])
+    n = 2000
+    goals = rng.normal(size=(n, 3)) * rng.choice([1.0, 1e-6, 0.0], size=(n, 1)) ** [0, 0, 1]
+    goals /= np.linalg.norm(goals, axis=1)[:, None]
+    angles, polar = rng.uniform(0.01, 3.1, n), rng.uniform(0, 2 * np.pi, n)
+    given = angles[:, None] * np.column_stack([np.cos(polar), np.sin(polar)])
+    found = np.array(shifted(goals.T, given.T)).T
+    normals = np.array([s2.frame(goal) for goal in goals])
+    turns = Rotation.from_rotvec(-np.einsum("kij,kj->ki", normals, given))
+    np.testing.assert_allclose(found, turns.apply(goals), atol=1e-14)
+    apart = np.arctan2(
+        np.linalg.norm(np.cross(found, goals), axis=1), np.sum(found * goals, axis=1)
+    )
+    np.testing.assert_allclose(apart, angles, atol=1e-12)
+    offsets, errors = (np.array(part).T for part in back(found.T, goals.T))
+    np.testing.assert_allclose(offsets, given, atol=1e-11)
+    np.testing.assert_allclose(np.linalg.norm(errors, axis=1), angles, atol=1e-12)
+
+
+@pytest.mark.parametrize("offset", [[0.3, -0.2], [-1.6, 2.4], [0.0, 3.2]])
+def test_a_law_starts_at_the_offset_of_a_direction(offset: list[float]) -> None:
+    """Also beyond a quarter turn from the reference; half a turn and more is refused."""
+    law = made("relative")
+    aim, length = ref.hold([0.6, 0.0, -0.8], group="S2"), np.linalg.norm(offset)
+    if length >= np.pi:
+        with pytest.raises(OutputError, match="rotation below pi"):
+            law.start(aim, offset={"seen": offset})
+        return
+    found = law.start(aim, offset={"seen": offset})
+    assert found.solved, found.why
+    goal = np.array([0.6, 0.0, -0.8])
+    turn = Rotation.from_rotvec(-(s2.frame(goal) @ offset))
+    np.testing.assert_allclose(law.output(found.q), turn.apply(goal), atol=1e-8)
+    assert np.linalg.norm(found.error) == pytest.approx(length, abs=1e-8)
 
 
 @pytest.mark.parametrize("limit", [8.0, 12.0])

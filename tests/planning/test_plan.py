@@ -230,6 +230,17 @@ def test_a_goal_in_an_obstacle_is_said_with_the_obstacle(rover) -> None:
     assert "distance of chassis from post is -" in found.why
 
 
+def test_motions_without_any_limit_but_a_speed_are_planned(floating) -> None:
+    hand, start = floating.outputs, [0, 0, 0, 0.5, -1.0]
+    limits = PlanLimits(speeds=2.0, singular=0.0)
+    found = cc.plan(floating.model, hand, start, {"hand": [1.3, 0.4]}, limits)
+    assert found.reached
+    assert found.duration <= floating.duration * 1.001
+    assert {row.quantity for row in found.rows} == {
+        "duration", "speed of upper_arm", "speed of forearm",
+    }  # fmt: skip
+
+
 def test_what_is_impossible_from_the_start_is_refused(rover) -> None:
     model, outputs = rover
     goal = {"base": [1.0, 0.3]}

@@ -137,8 +137,11 @@ def test_runs_of_other_laws_and_lengths(runs):
     assert ends[2] == pytest.approx(float(np.linalg.norm(there)), rel=1e-12)
     margins = table["smallest decoupling margin"].values
     assert margins[2] == pytest.approx(min(first.servo.margin(q) for q in brake.q), rel=1e-9)
-    assert table.notes == ("The runs differ in length: rms, energy and peaks are over each run.",)
-    assert not cc.compare([first, brake], reference=reference).notes
+    lengths = "The runs differ in length: rms, energy and peaks are over each run."
+    words = [f"planar_floater, servo ({k}): stiffness 4; damping 4" for k in (1, 2)]
+    assert table.notes == (*words, lengths)
+    same = cc.compare([first, brake], reference=reference)
+    assert same.notes == ("planar_floater, servo: stiffness 4; damping 4",)
     assert repr(table).startswith("<comparison of 3 runs: planar_floater, servo (1), ")
     figure = table.plot()
     units = ["[m]", "[N m]", "[1]"]

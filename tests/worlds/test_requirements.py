@@ -55,13 +55,36 @@ def test_robustness_is_the_smallest_distance_to_a_bound() -> None:
                 min(2.0 - x, x + 1.0, 0.5 - y, y + 0.5)
                 for x, y in zip(series["base:x"], series["base:y"], strict=True)
             ),
-            min(3.0 - abs(u) for u in series["torque:arm"]),
+            min(3.000000003 - abs(u) for u in series["torque:arm"]),
             1.0,
         )
         for requirement, value in zip(ALL, expected, strict=True):
             found = requirement.value([reduced(requirement, series)], [TICKS], TICKS)
             assert abs(found[0] - value) < 1e-15
             assert abs(requirement.robustness(series, TICKS, PERIOD) - value) < 1e-15
+
+
+@pytest.mark.parametrize("kind", ["torque", "speed", "joint", "heat"])
+@pytest.mark.parametrize("bound", [3.0, -0.7, 1e6])
+def test_a_signal_at_a_limit_keeps_it_up_to_the_rounding(kind: str, bound: float) -> None:
+    """On both sides of 1e-9 of a limit; a law that clips its command stays exactly at it."""
+    for sign, ends in ((1.0, (-INF, bound)), (-1.0, (bound, INF))):
+        made = Requirement(kind, "a limit", (("one", *ends),))
+        for share, holds in ((-1e-9, True), (0.0, True), (2e-10, True), (1.1e-9, False)):
+            reached = bound + sign * share * abs(bound)
+            value = float(made.value([[reached]], [TICKS], TICKS)[0])
+            assert (value > 0.0) is holds, (sign, share)
+            assert (made.robustness({"one": [reached] * TICKS}, TICKS, PERIOD) > 0.0) is holds
+        # A run at its limit that stops one tick early fails.
+        assert made.value([[bound]], [TICKS - 1], TICKS)[0] < 0.0
+
+
+@pytest.mark.parametrize("kind", ["settle", "error", "margin", "base", "slip", "load", "tipping"])
+def test_a_signal_at_a_bound_that_no_law_keeps_breaks_it(kind: str) -> None:
+    made = Requirement(kind, "a bound", (("one", -INF, 0.1),), 0.1)
+    assert made.value([[0.1]], [TICKS], TICKS)[0] == 0.0
+    assert made.value([[0.1 * (1.0 + 1e-12)]], [TICKS], TICKS)[0] < 0.0
+    assert made.value([[0.1 * (1.0 - 1e-12)]], [TICKS], TICKS)[0] > 0.0
 
 
 def test_a_window_begins_at_the_first_tick_that_is_not_earlier() -> None:
@@ -89,7 +112,7 @@ def test_a_run_that_stops_early_fails_with_a_slope() -> None:
     for stop in (20, 150):
         series = motion(rng, stop)
         lost = 3.0 * (TICKS - stop) / TICKS
-        for size, worst in ((3.5, -0.5), (32.9, -29.9), (33.1, -30.0), (9e5, -30.0)):
+        for size, worst in ((3.5, -0.5 + 3e-9), (32.9, -29.9 + 3e-9), (33.1, -30.0), (9e5, -30.0)):
             series["torque:arm"][10] = -size
             assert abs(TORQUE.robustness(series, TICKS, PERIOD) - (worst - lost)) < 1e-12
 
@@ -98,7 +121,7 @@ def test_a_diverged_run_never_passes() -> None:
     fine = [[0.0, 0.0]]
     for stopped in (0, 1, TICKS - 1):
         assert TORQUE.value(fine, [stopped], TICKS)[0] < 0.0
-    assert TORQUE.value(fine, [TICKS], TICKS)[0] == 3.0
+    assert TORQUE.value(fine, [TICKS], TICKS)[0] == 3.000000003
     for wrong in (np.nan, np.inf):
         value = TORQUE.value([[wrong, 0.0]], [TICKS], TICKS)[0]
         assert value <= -30.0
@@ -133,7 +156,7 @@ def test_values_agree_with_those_of_a_temporal_logic_library() -> None:
     cases = (
         (settle(), f"always[100:{last}](error <= 0.1)"),
         (settle(0.005), f"always[1:{last}](error <= 0.1)"),
-        (TORQUE, f"always[0:{last}]((torque <= 3.0) and (torque >= -3.0))"),
+        (TORQUE, f"always[0:{last}]((torque <= 3.000000003) and (torque >= -3.000000003))"),
         (margin, f"always[0:{last}](margin >= 0.1)"),
         (
             BOX,

@@ -1,0 +1,86 @@
+"""A first motion to a goal: all outputs go straight there, without limits of torques.
+
+The rows of the goal shrink along a quintic course of time from 1 to 0. The rates of the shape that
+do this follow at each instant by damped least squares, with the base and its drift in the reduced
+kinematics; so wheels roll, and momentum counts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concur.planning._transcription import STEPS, Start, Transcription
+
+DAMPING = 1e-3
+"""Damping of the least squares, relative to the largest squared effect of a joint."""
+
+FEEDBACK = 10.0
+"""Rate at which rows come back to their course, in durations."""
+
+PASSES = 3
+"""Times that the motion is taken again, with a duration from its own largest speed."""
+
+FIRST = 2.0
+"""First duration, s."""
+
+PEAK = 0.9
+"""Largest share of a speed limit in the guess."""
+
+Floats = NDArray[np.float64]
+
+
+def direct_guess(
+    form: Transcription, start: Start, wanted: Floats, duration: float | None
+) -> Floats:
+    """Unknowns of a motion whose rows of the goal go straight to zero."""
+    speeds = np.where(np.isfinite(form.bounds.speeds), form.bounds.speeds, 1.0)
+    time = duration or FIRST
+    for _ in range(PASSES):
+        shapes = _shapes(form, start, wanted, time, speeds)
+        if duration is not None:
+            break
+        peak = float((np.abs(np.diff(shapes, axis=0)) * STEPS / speeds).max())
+        if abs(peak / PEAK - time) < 0.05 * time:
+            break
+        time = max(peak / PEAK, 0.5)
+    values = form.splines.at(np.linspace(0.0, 1.0, STEPS + 1))[0]
+    first = values @ form.splines.start @ np.array([start.r, start.s * time])
+    fit = values @ form.splines.inner
+    if not form.ends_moving:
+        fit = fit[:, :-1]
+    table = np.linalg.lstsq(fit, shapes - first, rcond=None)[0]
+    if not form.ends_moving:
+        table = np.vstack([table, np.zeros(form.model.ns)])
+    return np.concatenate([table.ravel(), [time]])
+
+
+def _shapes(
+    form: Transcription, start: Start, wanted: Floats, time: float, speeds: Floats
+) -> Floats:
+    """Shapes at the points of a motion of a duration."""
+    bounds, x, r = form.bounds, start.x, start.r
+    weight, ns, nx = speeds**2, form.model.ns, start.x.size
+    found, still = [r], np.zeros(ns)
+    course = np.linspace(0.0, 1.0, STEPS + 1)
+    left = 1.0 - course**3 * (10.0 - 15.0 * course + 6.0 * course**2)
+    first, _ = form.to_goal(x, r, wanted)
+    for k in range(STEPS):
+        e, slopes = form.to_goal(x, r, wanted)
+        drift, by_rate = form.flow(x, r, still, time)
+        effect = slopes[:, :nx] @ by_rate + slopes[:, nx:]
+        change = (left[k + 1] - left[k]) * STEPS * first + FEEDBACK * (left[k] * first - e)
+        change -= slopes[:, :nx] @ drift
+        free = np.ones(ns, dtype=bool)
+        for _ in range(2):
+            own = effect * (weight * free)
+            square = own @ effect.T
+            damping = DAMPING * max(float(np.trace(square)), 1e-12) * np.eye(len(e))
+            rate = own.T @ np.linalg.solve(square + damping, change)
+            ahead = r + rate / STEPS
+            free = (ahead >= bounds.low) & (ahead <= bounds.high)
+            if free.all():
+                break
+        x, r = x + (drift + by_rate @ rate) / STEPS, np.clip(ahead, bounds.low, bounds.high)
+        found.append(r)
+    return np.array(found)

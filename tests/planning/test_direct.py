@@ -1,0 +1,87 @@
+"""First motions whose outputs go straight to their goals, on wheels and with momentum."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import concur as cc
+from concur.planning import PlanLimits
+from concur.planning._direct import PEAK, direct_guess
+from concur.planning._path_limits import bounds_of
+from concur.planning._targets import targets_of
+from concur.planning._transcription import Start, Transcription
+
+ROVER = [0, 0, 0, 0, 0, 0.2, 1.0, -1.6]
+
+
+def formed(model, outputs, q0, goals, limits, speeds=None):
+    """Transcription, start and wanted numbers of a problem."""
+    q0 = np.array(q0, dtype=float)
+    targets = tuple(targets_of(outputs, goals, "plan"))
+    bounds = bounds_of(model, limits, "plan")
+    form = Transcription(model, tuple(outputs), targets, bounds, None, None, 0.0, q0)
+    s0 = np.zeros(model.ns) if speeds is None else np.array(speeds)
+    start = Start(q0[form.rest], q0[form.shape], s0)
+    return form, start, np.concatenate([target.wanted for target in targets])
+
+
+@pytest.fixture(scope="module")
+def rover():
+    base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    goals = {"base": [1.0, 0.6], "hand": [1.2, 1.1, 0.5]}
+    return cc.reduce(cc.robots.rover_arm()), [base, hand], ROVER, goals, PlanLimits(speeds=5.0)
+
+
+@pytest.fixture(scope="module")
+def floater():
+    model = cc.reduce(cc.robots.planar_floater(), momentum=[0.4, -0.2, 0, 0, 0, 0.3])
+    hand = cc.Output("hand", "forearm", "R2", point=(1.0, 0, 0))
+    return model, [hand], [0, 0, 0, 0.5, -1.0], {"hand": [1.3, 0.4]}, PlanLimits(speeds=2.0)
+
+
+@pytest.mark.parametrize("kind", ["rover", "floater"])
+@pytest.mark.parametrize("duration", [None, 4.0])
+def test_a_first_motion_ends_near_its_goal(request, kind, duration) -> None:
+    problem = request.getfixturevalue(kind)
+    form, start, wanted = formed(*problem)
+    unknowns = direct_guess(form, start, wanted, duration)
+    path, _ = form.dense(start, unknowns, wanted)
+    count = len(form.targets[0].rows) + (3 if kind == "rover" else 0)
+    still = np.abs(np.array(form._functions["goal"](start.x, start.r, start.s, wanted)[0])[:count])
+    assert still.max() > 0.1
+    assert np.abs(path.e[:count]).max() < 0.02
+    # Half way in time, half of the way: the outputs go straight.
+    mid = len(path.x) // 2
+    e = form._functions["goal"](path.x[mid], path.r[mid], path.s[mid], wanted)[0]
+    assert np.abs(np.abs(np.array(e)[:count]) - 0.5 * still).max() < 0.03
+    if duration is None:
+        assert 0.7 * PEAK < (np.abs(path.s) / form.bounds.speeds).max() < 1.1 * PEAK
+    else:
+        assert unknowns[-1] == duration
+
+
+def test_a_first_motion_keeps_joints_inside_their_ranges(floater) -> None:
+    form, start, wanted = formed(*floater)
+    free, _ = form.dense(start, direct_guess(form, start, wanted, None), wanted)
+    j = int(np.argmax(np.ptp(free.r, axis=0)))
+    moved = free.r[:, j] - start.r[j]
+    sign = np.sign(moved[np.argmax(np.abs(moved))])
+    wall = start.r[j] + 0.5 * sign * np.abs(moved).max()
+    low, high = np.full(2, -np.inf), np.full(2, np.inf)
+    (high if sign > 0 else low)[j] = wall
+    walled = dataclasses.replace(form, bounds=dataclasses.replace(form.bounds, low=low, high=high))
+    path, _ = walled.dense(start, direct_guess(walled, start, wanted, None), wanted)
+    assert (sign * (path.r[:, j] - wall)).max() < 0.02
+    # The other joint does what it can: the goal is missed by less than the first way alone.
+    assert np.abs(path.e[:2]).max() < 0.5
+
+
+def test_a_first_motion_begins_with_the_speed_of_the_start(rover) -> None:
+    form, start, wanted = formed(*rover, speeds=[0.5, 0.4, 0.1, 0.0, -0.2])
+    path, _ = form.dense(start, direct_guess(form, start, wanted, None), wanted)
+    np.testing.assert_allclose(path.s[0], start.s, atol=1e-9)
+    assert np.abs(path.e).max() < 0.1

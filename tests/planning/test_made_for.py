@@ -1,0 +1,168 @@
+"""Plan files are taken only by the problem that they were made for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import concur as cc
+import concur.writers
+from concur.errors import DescriptionError
+from concur.planning import PlanLimits, changed, made_for
+from concur.robot import Obstacle
+
+ROOT = Path(__file__).parents[2]
+TASK = """
+name = "reach"
+robot = "robot.toml"
+momentum = [0.4, -0.2, 0, 0, 0, 0.3]
+[[outputs]]
+name = "hand"
+body = "forearm"
+group = "R2"
+point = [1.0, 0, 0]
+stiffness = 16.0
+damping = 8.0
+[plan.goals]
+hand = [1.3, 0.4]
+[plan.limits]
+torques = 5
+speeds = 2.0
+[[plan.capsule]]
+body = "forearm"
+start = [0, 0, 0]
+end = [1.0, 0, 0]
+radius = 0.05
+[[plan.obstacle]]
+name = "ball"
+start = [0, 3, 0]
+end = [0, 3, 0]
+radius = 0.1
+[initial.q]
+upper_arm = 0.5
+forearm = -1.0
+[initial.s]
+upper_arm = 0.0
+[simulation]
+duration = 1.0
+"""
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory):
+    """A task with its plan, both as text."""
+    folder = tmp_path_factory.mktemp("task")
+    cc.writers.save(cc.robots.planar_floater(), folder / "robot.toml")
+    (folder / "task.toml").write_text(TASK, encoding="utf-8")
+    found = cc.io.plan_task(*cc.io.load_goal(folder / "task.toml"))
+    assert found.reached
+    file = found.save(folder / "task.plan.json")
+    robot = (folder / "robot.toml").read_text(encoding="utf-8")
+    return robot, file.read_text(encoding="utf-8")
+
+
+def written(tmp_path, planned, text=TASK, change=("", "")) -> Path:
+    robot, plan = planned
+    assert change[0] in robot
+    (tmp_path / "robot.toml").write_text(robot.replace(*change, 1), encoding="utf-8")
+    (tmp_path / "task.plan.json").write_text(plan, encoding="utf-8")
+    path = tmp_path / "task.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", ""),
+        ("torques = 5\n", "torques = 5.0\n"),
+        ("stiffness = 16.0", "stiffness = 25.0"),  # the law is free
+        ("duration = 1.0", "duration = 2.0"),
+        ('name = "reach"', 'name = "again"'),
+    ],
+)
+def test_what_does_not_change_the_motion_keeps_the_plan(tmp_path, planned, old, new) -> None:
+    task = cc.load_task(written(tmp_path, planned, TASK.replace(old, new, 1)))
+    assert task.reference(0.0).pose.shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "part"),
+    [
+        ("[1.3, 0.4]", "[1.3, 0.41]", "goals"),
+        ("torques = 5\n", "torques = 5.1\n", "limits"),
+        ("speeds = 2.0", "speeds = 2.0\nmargin = 0.1", "limits"),
+        ("upper_arm = 0.5", "upper_arm = 0.51", "start"),
+        ("upper_arm = 0.0", "upper_arm = 0.1", "start"),
+        ("0.4, -0.2", "0.4, -0.21", "momentum"),
+        ("point = [1.0, 0, 0]", "point = [0.9, 0, 0]", "outputs"),
+        ("end = [0, 3, 0]", "end = [0, 3.1, 0]", "obstacles"),
+        ("radius = 0.05", "radius = 0.06", "obstacles"),
+        ("[plan.goals]", "[plan]\ntime = 4.0\n[plan.goals]", "time"),
+    ],
+)
+def test_a_stale_plan_is_refused_with_what_has_changed(tmp_path, planned, old, new, part) -> None:
+    assert old in TASK
+    path = written(tmp_path, planned, TASK.replace(old, new, 1))
+    with pytest.raises(DescriptionError, match=rf"other values of {part}\. Run `concur plan"):
+        cc.load_task(path)
+
+
+def test_a_plan_of_another_robot_is_refused(tmp_path, planned) -> None:
+    path = written(tmp_path, planned, TASK, ("mass = ", "mass = 1"))
+    with pytest.raises(DescriptionError, match="other values of robot"):
+        cc.load_task(path)
+
+
+def test_a_plan_without_what_it_was_made_for_is_refused(tmp_path, planned) -> None:
+    document = json.loads(planned[1])
+    for made in (None, {}, "yes", document["made_for"] | {"goals": ""}):
+        path = written(tmp_path, (planned[0], json.dumps(document | {"made_for": made})))
+        with pytest.raises(DescriptionError, match=r"made for other values of .*goals"):
+            cc.load_task(path)
+
+
+def test_plans_of_python_are_those_of_the_task_if_their_problem_is(tmp_path, planned) -> None:
+    path = written(tmp_path, planned)
+    robot = cc.load(tmp_path / "robot.toml")
+    model = cc.reduce(robot, momentum=[0.4, -0.2, 0, 0, 0, 0.3])
+    hand = [cc.Output("hand", "forearm", "R2", point=(1, 0, 0))]
+    capsule = cc.robot.Capsule("forearm", (0, 0, 0), (1, 0, 0), 0.05, "forearm")
+    ball = Obstacle("ball", (0, 3, 0), (0, 3, 0), 0.1)
+    clear = cc.robot.Clearance((capsule,), (ball,))
+    start = np.array([0, 0, 0, 0.5, -1.0])
+    limits = PlanLimits(torques=5.0, speeds=2)
+    found = cc.plan(model, hand, start, {"hand": (1.3, 0.4)}, limits, clear)
+    assert found.made_for == json.loads(planned[1])["made_for"]
+    found.save(tmp_path / "task.plan.json")
+    assert cc.load_task(path).reference(0.1).pose.shape == (2,)
+    for other in (
+        cc.plan(model, hand, start, {"hand": [1.3, 0.4]}, limits),
+        cc.plan(model, hand, start, {"hand": [1.3, 0.4]}, limits, clear, time=6.0),
+        found.again(found.q[3], found.s[3]),
+    ):
+        assert other.reached
+        other.save(tmp_path / "task.plan.json")
+        with pytest.raises(DescriptionError, match="made for other values of"):
+            cc.load_task(path)
+
+
+def test_functions_count_by_their_expressions_and_what_is_no_data_matches_nothing() -> None:
+    model = cc.reduce(cc.robots.planar_floater())
+
+    def made(factor: float, robot: object = model.robot) -> dict[str, str]:
+        q = ca.SX.sym("q", model.nq)
+        turned = ca.Function("turned", [q], [factor * q[3:]])
+        output = cc.outputs.FunctionOutput("turned", turned, "R2", "rad")
+        start = model.robot.neutral(), {"forearm": 0.0}
+        goals = {"turned": [0.6, -0.9]}
+        return made_for(model.robot, None, [output], start, goals, PlanLimits(), (), robot)  # type: ignore[arg-type]
+
+    assert changed(made(1.0, 2.0), made(1.0, 2)) == []
+    assert changed(made(1.0, 2.0), made(2.0, 2.0)) == ["outputs"]
+    assert changed(made(1.0, 2.0), made(1.0, 3.0)) == ["time"]
+    assert changed(made(1.0, object()), made(1.0, object())) == ["time"]
