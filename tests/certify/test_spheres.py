@@ -16,7 +16,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import concur as cc
-from concur.certify import Certificate, Status, certify, recheck
+from concur.certify import Certificate, Status, certify
+from concur.checker import recheck
 from concur.control import ErrorDynamics
 from concur.outputs.groups import Direction
 from tests.certify._stored import write
