@@ -21,9 +21,9 @@ from concur.tables import Expected, FileName, InFiles, any_of, fault, is_number,
 LEAST = "least"
 
 _TIME = Expected(
-    'a duration above zero, s, or "least"',
-    lambda value: value == LEAST or (is_number(value) and 1e-12 <= value <= 1e9),
-    any_of({"type": "number", "minimum": 1e-12, "maximum": 1e9}, {"const": LEAST}),
+    'a duration from 0.01 to 1e6 s, or "least"',
+    lambda value: value == LEAST or (is_number(value) and 0.01 <= value <= 1e6),
+    any_of({"type": "number", "minimum": 0.01, "maximum": 1e6}, {"const": LEAST}),
 )
 
 

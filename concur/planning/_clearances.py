@@ -47,6 +47,14 @@ def clearance_of(
         for capsule in given.capsules:
             robot.index(capsule.body)
         return given
+    listed = isinstance(given, Sequence) and not isinstance(given, str | bytes)
+    if not listed or not all(isinstance(one, Obstacle) for one in given):
+        raise OutputError(
+            f"{where}, `obstacles`",
+            expected="a list of concur.proofs.Obstacle, or a concur.proofs.Clearance",
+            came=f"{given!r:.40}",
+            cure="Leave it out for none.",
+        )
     if not given:
         return None
     capsules = capsules_of(robot)
@@ -59,6 +67,22 @@ def clearance_of(
             "[[plan.capsule]].",
         )
     return Clearance(capsules, tuple(given))
+
+
+def check_apart(
+    robot: Mechanism, clearance: Clearance | None, apart: float | None, where: str
+) -> None:
+    """Reject a distance of bodies from each other where fewer than two have capsules."""
+    own = capsules_of(robot) if clearance is None else clearance.capsules
+    bodies = sorted({made.body for made in own})
+    if apart is not None and len(bodies) < 2:
+        raise OutputError(
+            f"{where}, `apart`",
+            expected="two bodies or more with shapes, or capsules on them; meshes do not count",
+            came=f"one, `{bodies[0]}`" if bodies else "none",
+            cure="Add shapes to the bodies, or give a `concur.proofs.Clearance`; in a task add "
+            "tables [[plan.capsule]].",
+        )
 
 
 def distances(

@@ -14,22 +14,29 @@ from numpy.typing import ArrayLike, NDArray
 from concur.codegen import finite_floats
 from concur.errors import ConcurError, InfeasibleReferenceError, ReductionError, ShapeError
 from concur.outputs import Output, checked_outputs
-from concur.planning._clearances import clearance_of
+from concur.planning._clearances import check_apart, clearance_of
 from concur.planning._direct import direct_guess
 from concur.planning._made_for import made_for
 from concur.planning._motion_plan import MotionPlan
 from concur.planning._nearest import Nearest, nearest_pose
 from concur.planning._path_limits import PlanLimits, bounds_of
-from concur.planning._program import Found, Search
+from concur.planning._program import SHORTEST, Found, Search
 from concur.planning._targets import Target, targets_of
 from concur.planning._transcription import FINE, Path, Start, Transcription
 from concur.planning._verdict import KEPT, ROUNDED, is_held, misses_of, rows_of
 from concur.reduction import ReducedModel, check_model
 from concur.results import Row
 from concur.robot import Clearance, Obstacle
+from concur.tables import is_number
 
 GUESSES = 8
 """Largest number of guesses."""
+
+MOST_GUESSES = 1000
+"""Largest number of guesses that may be asked for."""
+
+LONGEST = 1e6
+"""Longest motion, s."""
 
 ENOUGH = 2
 """Motions after which the fastest is taken."""
@@ -130,6 +137,13 @@ def plan(
     check_model(model, "plan")
     where = f"plan of `{model.name}`"
     limits = PlanLimits() if limits is None else limits
+    if not isinstance(limits, PlanLimits):
+        raise ConcurError(
+            f"{where}, `limits`",
+            expected="a concur.planning.PlanLimits",
+            came=f"{limits!r:.40}",
+            cure="Write for example PlanLimits(torques=10.0, speeds=2.0).",
+        )
     if any(q is None for q in model.shape_coordinates) or len(model.shape_coordinates) < model.ns:
         raise ReductionError(
             where,
@@ -145,25 +159,46 @@ def plan(
             cure="Add motors.",
         )
     known = tuple(checked_outputs(model.system, outputs, where))
-    if time != "least" and not (
-        isinstance(time, int | float | np.number) and 0.0 < float(time) < np.inf
-    ):
-        raise ConcurError(
-            f"{where}, `time`",
-            expected='a duration above zero, s, or "least"',
-            came=f"{time!r:.40}",
-            cure="Correct it.",
-        )
+    _check_options(time, guesses, progress, where)
     targets = tuple(targets_of(known, goals, where))
     q0, s0 = _state(model, start, where)
     bounds = bounds_of(model, limits, where)
+    clearance = clearance_of(model.robot, obstacles, where)
+    check_apart(model.robot, clearance, limits.apart, where)
     form = Transcription(
-        *(model, known, targets, bounds, clearance_of(model.robot, obstacles, where)),
+        *(model, known, targets, bounds, clearance),
         *(limits.apart, float(limits.singular), q0),
     )
     made = partial(_made_for, model, known, limits, obstacles, time)
-    planner = Planner(form, where, None if time == "least" else float(time), int(guesses), made)
+    planner = Planner(form, where, None if time == "least" else float(time), guesses, made)
     return planner.run(q0, s0, goals, targets, None, progress)
+
+
+def _check_options(time: Any, guesses: Any, progress: Any, where: str) -> None:
+    """Reject a duration, a number of guesses or a report of progress that is none."""
+    least = isinstance(time, str) and time == "least"
+    if not least and not (is_number(time) and SHORTEST <= time <= LONGEST):
+        raise ConcurError(
+            f"{where}, `time`",
+            expected=f'a duration from {SHORTEST:g} to {LONGEST:.0e} s, or "least"',
+            came=f"{time!r:.40}",
+            cure="Correct it.",
+        )
+    whole = isinstance(guesses, int | np.integer) and not isinstance(guesses, bool)
+    if not whole or not 1 <= guesses <= MOST_GUESSES:
+        raise ConcurError(
+            f"{where}, `guesses`",
+            expected=f"a whole number from 1 to {MOST_GUESSES}",
+            came=f"{guesses!r:.40}",
+            cure="Leave it out for the default.",
+        )
+    if progress is not None and not callable(progress):
+        raise ConcurError(
+            f"{where}, `progress`",
+            expected="a function of the share that is done",
+            came=f"{progress!r:.40}",
+            cure="Leave it out for no reports.",
+        )
 
 
 def _state(model: ReducedModel, start: Any, where: str) -> tuple[Floats, Floats]:

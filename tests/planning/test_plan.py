@@ -278,6 +278,38 @@ def test_wrong_goals_and_limits_are_refused(rover, goals, more) -> None:
 
 
 @pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        *[({"time": x}, "`time`: expected a duration from 0.01 to 1e") for x in (
+            True, False, None, -1.0, np.nan, np.inf, 1e300, 10**50, "soon", [], [1.0], 1j,
+            np.array([]), 0.0099, 1.001e6,
+        )],
+        *[({"guesses": x}, "`guesses`: expected a whole number from 1 to 1000") for x in (
+            True, None, 0, -1, 1001, 2.0, np.inf, "2", [], 1j,
+        )],
+        *[({"progress": x}, "`progress`: expected a function") for x in (True, 0, "x", [])],
+        *[({"limits": x}, "`limits`: expected a concur.planning.PlanLimits") for x in (
+            True, 5.0, "x", [], {}, {"torques": 3.0},
+        )],
+        *[({"obstacles": x}, "`obstacles`: expected a list of concur.proofs.Obstacle") for x in (
+            None, True, 1.0, "x", [None], ["post"], np.zeros((2, 2)), {"post": 1},
+        )],
+    ],
+)  # fmt: skip
+def test_wrong_options_are_refused_with_what_is_expected(rover, more, words) -> None:
+    with pytest.raises(cc.errors.ConcurError, match=words):
+        cc.plan(*rover, ROVER, {"base": [1.0, 0.3]}, **more)
+
+
+@pytest.mark.parametrize("time", [0.01, 1e6])
+def test_durations_from_a_hundredth_second_to_a_million_are_taken(floating, time) -> None:
+    model, start = cc.reduce(floating.model.robot), [0, 0, 0, 0.5, -1.0]
+    limits = PlanLimits(speeds=1e3)
+    here = cc.plan(model, floating.outputs, start, {"hand": [1.9, 0.0]}, limits, time=time)
+    assert here.duration == pytest.approx(time)
+
+
+@pytest.mark.parametrize(
     "wrong", [{"margin": 1.0}, {"margin": -0.1}, {"apart": np.inf}, {"singular": 1.0}]
 )
 def test_wrong_numbers_of_limits_are_refused(wrong) -> None:
