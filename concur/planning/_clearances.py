@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -85,51 +86,92 @@ def check_apart(
         )
 
 
-def distances(
-    robot: Mechanism, q: Any, clearance: Clearance | None, apart: float | None, start: np.ndarray
-) -> list[tuple[str, Any, float]]:
-    """Name, distance over SX and least distance of each pair.
+@dataclass(frozen=True)
+class Pairs:
+    """Which pairs keep a distance: capsules, kinds of obstacles, and what their rows are called.
 
-    With `apart`, pairs of the robot's own bodies too, but for those that are nearer at the start,
-    such as neighbours.
+    A pair is a capsule with an obstacle, or with another capsule: numbers of both in their lists.
     """
-    rows = list[tuple[str, Any, float]]()
-    if clearance is not None:
-        seen = ca.vertsplit(clearance.seen(robot, q))
-        rows += [
-            (f"distance of {name}", d, least)
-            for d, (name, least) in zip(seen, clearance.least.items(), strict=True)
-        ]
-    if apart is None:
-        return rows
-    own = capsules_of(robot) if clearance is None else clearance.capsules
-    ends = {
-        made.name: [
-            robot.pose(q, made.body)[:3, :3] @ ca.DM(end) + robot.pose(q, made.body)[:3, 3]
-            for end in (made.start, made.end)
-        ]
-        for made in own
-    }
-    pairs = [
-        (f"distance of {a.name} from {b.name}", d - a.radius - b.radius)
-        for a, b in combinations(own, 2)
-        if a.body != b.body
-        for d in [segment_distance(*ends[a.name], *ends[b.name])]
+
+    capsules: tuple[Capsule, ...] = ()
+    frames: tuple[str, ...] = ()
+    obstacles: tuple[tuple[int, int], ...] = ()
+    between: tuple[tuple[int, int], ...] = ()
+    names: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Number of numbers of the obstacles: ends and radius of each."""
+        return 7 * len(self.frames)
+
+
+def pairs_of(robot: Mechanism, clearance: Clearance | None, apart: float | None) -> Pairs:
+    """Pairs of a clearance; with `apart` all pairs of the robot's own bodies too."""
+    if clearance is None and apart is None:
+        return Pairs()
+    capsules = capsules_of(robot) if clearance is None else clearance.capsules
+    obstacles = () if clearance is None else clearance.obstacles
+    at = {made.name: k for k, made in enumerate(capsules)}
+    others = {made.name: k for k, made in enumerate(obstacles)}
+    first = [] if clearance is None else [(at[a.name], others[b.name]) for a, b in clearance.pairs]
+    given = () if clearance is None else clearance.between
+    second = [(at[a], at[b]) for a, b in given]
+    if apart is not None:
+        own = combinations(range(len(capsules)), 2)
+        second += [(a, b) for a, b in own if capsules[a].body != capsules[b].body]
+    words = [(capsules[a].name, obstacles[b].name) for a, b in first]
+    words += [(capsules[a].name, capsules[b].name) for a, b in second]
+    return Pairs(
+        tuple(capsules),
+        tuple(made.frame for made in obstacles),
+        tuple(first),
+        tuple(second),
+        tuple(f"distance of {a} from {b}" for a, b in words),
+    )
+
+
+def numbers_of(clearance: Clearance | None) -> np.ndarray:
+    """Ends and radius of each obstacle in a row."""
+    obstacles = () if clearance is None else clearance.obstacles
+    return np.array([[*made.start, *made.end, made.radius] for made in obstacles]).ravel()
+
+
+def leasts_of(clearance: Clearance | None, apart: float | None, now: np.ndarray) -> np.ndarray:
+    """Least distance of each pair; none (-inf) for own bodies that are nearer at the start."""
+    given = [] if clearance is None else [*clearance.least.values()]
+    found = np.full(len(now), -np.inf if apart is None else float(apart))
+    found[: len(given)] = given
+    own = np.arange(len(now)) >= len(given)
+    return np.where(own & (now <= found), -np.inf, found)
+
+
+def distances(robot: Mechanism, q: Any, pairs: Pairs, numbers: Any) -> Any:
+    """Distances of pairs over SX, shape (pairs,)."""
+
+    def placed(body: str, ends: tuple[Any, Any]) -> tuple[Any, Any]:
+        pose = robot.pose(q, body)
+        return tuple(pose[:3, :3] @ end + pose[:3, 3] for end in ends)
+
+    own = [placed(made.body, (ca.DM(made.start), ca.DM(made.end))) for made in pairs.capsules]
+    others = []
+    for k, frame in enumerate(pairs.frames):
+        ends = numbers[7 * k : 7 * k + 3], numbers[7 * k + 3 : 7 * k + 6]
+        others.append(placed(robot.base.name, ends) if frame == "base" else ends)
+    found = [
+        segment_distance(*own[a], *others[b]) - pairs.capsules[a].radius - numbers[7 * b + 6]
+        for a, b in pairs.obstacles
     ]
-    if pairs:
-        now = ca.Function("now", [q], [ca.vertcat(*[d for _, d in pairs])])(start)
-        rows += [
-            (name, d, apart)
-            for (name, d), at in zip(pairs, np.array(now)[:, 0], strict=True)
-            if at > apart
-        ]
-    return rows
+    found += [
+        segment_distance(*own[a], *own[b]) - pairs.capsules[a].radius - pairs.capsules[b].radius
+        for a, b in pairs.between
+    ]
+    return ca.vertcat(ca.SX(0, 1), *found)
 
 
-def middles(robot: Mechanism, q: Any, clearance: Clearance) -> Any:
-    """Middles of the capsules over SX, shape (3 n,)."""
+def middles(robot: Mechanism, q: Any, capsules: Sequence[Capsule]) -> Any:
+    """Middles of capsules over SX, shape (3 n,)."""
     found = [ca.SX(0, 1)]
-    for made in clearance.capsules:
+    for made in capsules:
         pose, middle = robot.pose(q, made.body), (np.array(made.start) + np.array(made.end)) / 2.0
         found.append(pose[:3, :3] @ ca.DM(middle) + pose[:3, 3])
     return ca.vertcat(*found)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.planning._transcription import STEPS, Start, Transcription
+from concur.planning._graphs import STEPS
+from concur.planning._transcription import Start, Transcription
 
 DAMPING = 1e-3
 """Damping of the least squares, relative to the largest squared effect of a joint."""

@@ -15,8 +15,9 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from concur.planning._graphs import STEPS
 from concur.planning._splines import ENDS
-from concur.planning._transcription import STEPS, Path, Start, Transcription
+from concur.planning._transcription import Path, Start, Transcription
 
 ITERATIONS = 60
 """Largest number of programs of one start."""
@@ -95,8 +96,12 @@ class Search:
     ways: tuple[tuple[int, int, Floats], ...] = ()  # point, capsule and place that it passes
 
     def path(self, unknowns: Floats) -> Path:
-        """Path of unknowns."""
+        """Path of unknowns with slopes."""
         return self.form.evaluate(self.start, unknowns, self.wanted, self.bias)
+
+    def values(self, unknowns: Floats) -> Path:
+        """Path of unknowns without slopes."""
+        return self.form.values(self.start, unknowns, self.wanted, self.bias)
 
     @cached_property
     def _linear(self) -> list[tuple[Floats, Floats, Floats]]:
@@ -220,12 +225,12 @@ class Search:
                 if foreseen <= 1e-6 * price or region < SMALLEST:
                     break
                 trial = unknowns + step[:size]
-                ahead = self.path(trial)
+                ahead = self.values(trial)
                 fall = before - self._merit(trial, ahead, price)
                 if fall < 0.1 * foreseen:
                     again = program.corrected(ahead, step[:size]).solve(region, unknowns)
                     other = unknowns + again[:size]
-                    beyond = self.path(other)
+                    beyond = self.values(other)
                     better = before - self._merit(other, beyond, price)
                     if better > fall:
                         trial, ahead, fall = other, beyond, better
@@ -236,7 +241,7 @@ class Search:
             if not accepted:
                 break
             largest = float(np.abs(trial - unknowns).max())
-            unknowns, path = trial, ahead
+            unknowns, path = trial, self.path(trial)
             if fall > 0.7 * foreseen and largest > 0.8 * region:
                 region = min(2.0 * region, LARGEST)
             elif fall < 0.3 * foreseen:

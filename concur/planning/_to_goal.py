@@ -16,13 +16,14 @@ from concur.errors import ConcurError, InfeasibleReferenceError, ReductionError,
 from concur.outputs import Output, checked_outputs
 from concur.planning._clearances import check_apart, clearance_of
 from concur.planning._direct import direct_guess
+from concur.planning._graphs import FINE
 from concur.planning._made_for import made_for
 from concur.planning._motion_plan import MotionPlan
 from concur.planning._nearest import Nearest, nearest_pose
 from concur.planning._path_limits import PlanLimits, bounds_of
 from concur.planning._program import SHORTEST, Found, Search
 from concur.planning._targets import Target, targets_of
-from concur.planning._transcription import FINE, Path, Start, Transcription
+from concur.planning._transcription import Path, Start, Transcription
 from concur.planning._verdict import KEPT, ROUNDED, is_held, misses_of, rows_of
 from concur.reduction import ReducedModel, check_model
 from concur.results import Row

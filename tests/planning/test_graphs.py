@@ -1,0 +1,107 @@
+"""Functions that plans of a model share: slopes, what is kept, and what is not."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import concur as cc
+from concur.planning import PlanLimits
+from concur.planning._direct import direct_guess
+from concur.planning._graphs import KEPT_AS, KEPT_PROBLEMS, Graphs
+from concur.robot import Obstacle
+from tests.planning.test_direct import formed
+
+ROOT = Path(__file__).parents[2]
+START = [0, 0, 0, 0.5, -1.0]
+LIMITS = PlanLimits(torques=5.0, speeds=2.0)
+
+
+def floater():
+    model = cc.reduce(cc.robots.planar_floater(), momentum=[0.4, -0.2, 0, 0, 0, 0.3])
+    return model, [cc.Output("hand", "forearm", "R2", point=(1.0, 0, 0))]
+
+
+def test_paths_with_slopes_and_without_are_the_same_and_the_slopes_are_theirs() -> None:
+    model, hand = floater()
+    speeds = [0.3, -0.2]
+    form, start, wanted = formed(model, hand, START, {"hand": [1.3, 0.4]}, LIMITS, speeds)
+    unknowns, bias = direct_guess(form, start, wanted, None), np.zeros(4)
+    full = form.evaluate(start, unknowns, wanted, bias)
+    plain = form.values(start, unknowns, wanted, bias)
+    for name in ("points", "x", "r", "s", "a", "g", "e"):
+        np.testing.assert_allclose(getattr(full, name), getattr(plain, name), atol=1e-12)
+    step, rng = 1e-6, np.random.default_rng(0)
+    for k in (0, 7, len(unknowns) - 1, None):
+        way = rng.normal(size=unknowns.size) if k is None else np.eye(unknowns.size)[k]
+        ahead, behind = (
+            form.values(start, unknowns + sign * step * way, wanted, bias) for sign in (1, -1)
+        )
+        for value, slopes in (("g", full.slopes[0]), ("e", full.slopes[1])):
+            found = (getattr(ahead, value) - getattr(behind, value)) / (2 * step)
+            np.testing.assert_allclose(slopes @ way, found, atol=2e-6)
+
+
+def test_functions_are_kept_for_other_goals_and_limits_of_a_model() -> None:
+    model, hand = floater()
+    first = cc.plan(model, hand, START, {"hand": [1.3, 0.4]}, LIMITS)
+    (kept,) = vars(model)[KEPT_AS].values()
+    for goal, limits in (([1.2, 0.5], LIMITS), ([1.3, 0.4], PlanLimits(torques=3.0, speeds=1.0))):
+        assert cc.plan(model, hand, START, {"hand": goal}, limits).reached
+        assert list(vars(model)[KEPT_AS].values()) == [kept]
+    # The same problem again, with the functions of the others: the same motion to the last bit.
+    again = cc.plan(model, hand, START, {"hand": [1.3, 0.4]}, LIMITS)
+    np.testing.assert_array_equal(again.q, first.q)
+    other = cc.Output("hand", "forearm", "R2", point=(0.9, 0, 0))
+    assert cc.plan(model, [other], START, {"hand": [1.2, 0.4]}, LIMITS).reached
+    assert len(vars(model)[KEPT_AS]) == 2
+
+
+def test_obstacles_are_numbers_of_the_same_functions() -> None:
+    """A post that moves, and one that grows, are kept away from with the functions of the first."""
+    model = cc.reduce(cc.load(ROOT / "examples/rover_rig/robot.toml"))
+    base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    q0, limits = [0, 0, 0, 0, 0, 0.2, 1.0, -1.6], PlanLimits(speeds=5.0)
+    for y, radius in ((0.6, 0.1), (-0.7, 0.1), (0.6, 0.2)):
+        post = Obstacle("post", (1.2, y, -0.5), (1.2, y, 0.5), radius)
+        found = cc.plan(model, [base], q0, {"base": [2.0, 0.0]}, limits, [post])
+        assert found.reached
+        (row,) = [row for row in found.rows if row.quantity == "distance of chassis from post"]
+        points = np.array([
+            (model.robot.pose(q, "chassis") @ [x, 0.0, 0.0, 1.0])[:2]
+            for q in found.q for x in np.linspace(-0.1, 0.5, 61)
+        ])  # fmt: skip
+        seen = np.linalg.norm(points - [1.2, y], axis=1).min() - radius - np.hypot(0.4, 0.1) / 2
+        assert row.value == pytest.approx(seen, abs=0.01)
+        assert len(vars(model)[KEPT_AS]) == 1
+
+
+def test_few_functions_are_kept_the_last_used_ones() -> None:
+    model, (hand,) = floater()
+    made = []
+    for k in range(KEPT_PROBLEMS + 1):
+        output = dataclasses.replace(hand, point=(0.5 + 0.01 * k, 0, 0))
+        form, _, _ = formed(model, [output], START, {"hand": [1.3, 0.4]}, LIMITS)
+        made.append(form.graphs)
+        first = dataclasses.replace(hand, point=(0.5, 0, 0))
+        assert formed(model, [first], START, {"hand": [1, 1]}, LIMITS)[0].graphs is made[0]
+    kept = list(vars(model)[KEPT_AS].values())
+    assert len(kept) == KEPT_PROBLEMS
+    assert made[1] not in kept
+    assert made[0] is kept[-1]
+
+
+@pytest.mark.parametrize("copied", [lambda x: pickle.loads(pickle.dumps(x)), copy.deepcopy])
+def test_copies_of_a_model_have_no_functions_and_plan_anew(copied) -> None:
+    model, hand = floater()
+    found = cc.plan(model, hand, START, {"hand": [1.3, 0.4]}, LIMITS)
+    other = copied(model)
+    assert not vars(other).get(KEPT_AS)
+    again = cc.plan(other, hand, START, {"hand": [1.3, 0.4]}, LIMITS)
+    np.testing.assert_allclose(again.q, found.q, atol=1e-12)
+    assert isinstance(next(iter(vars(other)[KEPT_AS].values())), Graphs)
