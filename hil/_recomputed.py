@@ -136,6 +136,8 @@ class States:
         self._s = [rates.index(n) for n in found.joints] if {*found.joints} <= {*shape} else []
         self._base = slice(None) if rig.pose is None else list(found.q)
         self._before = np.nan  # instant of the preceding row
+        # Encoders that jump, and whether the state is valid, where the run stops.
+        self.lost, self.valid = np.zeros(len(rig.axes), np.bool_), True
 
     def __iter__(self) -> Iterator[tuple[str, int, Numbers, Numbers, float]]:
         """Iterate over the cycles of the run, up to the first missing row.
@@ -156,9 +158,14 @@ class States:
             return  # the estimator restarts after pauses of the other controller: not recorded
         state = record["state"]
         for k in range(len(record)):
-            if record.index[k] != k or (state[k] == State.STOP):
+            if record.index[k] != k:
                 return
             self._take(k)
+            if state[k] == State.STOP:
+                if k > 0 and state[k - 1] == State.RUN:
+                    self._estimate(k, True)
+                    self.lost, self.valid = self._estimator.lost.copy(), self._estimator.valid
+                return
             if not estimator.started and not (self._feedback.count > 0).all():
                 continue
             room = self._estimate(k, k > 0 and state[k - 1] == State.RUN)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from hil._bookkeeping import contradictions
 from hil._concur import Tick, TickStatus
 from hil._recomputed import TIMES, States, pose_ages, references
+from hil._stops import Evidence, stop_of
 from hil._torque import CycleTorque, Failing
 from hil.errors import RecordError
 from hil.guard import Limits, Verdict
@@ -26,7 +27,7 @@ from hil.quality import LATE, PROMPT
 from hil.reasons import Reason, State
 from hil.record import Record
 from hil.record.manifest import fingerprints, machine
-from hil.state._residual import CAUSES, Residual, acting
+from hil.state._residual import Residual, acting
 from hil.state.estimator import Estimator
 
 if TYPE_CHECKING:
@@ -51,8 +52,8 @@ class Difference:
     ----------
     what : str
         The quantity: "law: torque", "law: status", "law: error", "guard: torque", "guard: flags",
-        "guard: verdict", "stop: torque", "residual: residual" (`allowed`), "residual: verdict",
-        "reference: pose" (`twist`, `acceleration`),
+        "guard: verdict", "stop: torque", "stop: reason" (`axis`), "residual: residual" (`allowed`),
+        "residual: verdict", "reference: pose" (`twist`, `acceleration`),
         "estimator: q" (`s`), or "record: " and the name of a column, such as `cycle`, `reason` or
         `late`, that contradicts the others.
     cycle : int
@@ -239,14 +240,21 @@ def replay(
     evaluated, largest = _replay_law(
         record, rig, servo, tick, exact, found, progress or (lambda share: None)
     )
-    judged, stopped, left_out = _replay_guard(record, rig, found)
+    begins = _first_of_stop(record)
+    seen = Evidence(begins)
+    judged, stopped, left_out = _replay_guard(record, rig, found, seen)
     _replay_reference(record, rig, servo, exact, found)
-    estimated = _replay_state(record, rig, servo, found)
-    _replay_residual(record, rig, servo, exact, found)
+    estimated = _replay_state(record, rig, servo, found, seen)
+    _replay_residual(record, rig, servo, exact, found, seen)
+    if begins >= 0:
+        recorded = np.array([record["reason"][begins], record["axis"][begins]])
+        true = np.array(stop_of(record, rig, seen), dtype=np.float64)
+        found.add("stop: reason", begins, recorded[:1], true[:1])
+        found.add("stop: axis", begins, recorded[1:], true[1:])
     for name, k, recorded, expected in contradictions(record, rig.loop.period):
         found.add(f"record: {name}", k, recorded, expected, name=name if len(expected) > 1 else "")
-    for name, listed, true in _manifest_limits(record, rig) if len(record) else ():
-        found.add(f"manifest: {name}", 0, np.array([listed]), np.array([true]))
+    for name, listed, own in _manifest_limits(record, rig) if len(record) else ():
+        found.add(f"manifest: {name}", 0, np.array([listed]), np.array([own]))
     return ReplayReport(
         record,
         exact,
@@ -269,6 +277,16 @@ def _manifest_limits(record: Record, rig: Rig) -> Iterator[tuple[str, float, flo
         listed = limits.get(axis.name, {})
         for name, true in (("torque", axis.torque_limit), ("speed", axis.speed_limit)):
             yield f"{name} limit of {axis.name}", float(listed.get(name, np.nan)), true
+
+
+def _first_of_stop(record: Record) -> int:
+    """Row in which a run that this loop commands has stopped; -1: there is none."""
+    if record.manifest.get("mode") in ("listen", "shadow"):
+        return -1  # another controller sent the torques
+    stops = np.flatnonzero(record["state"] == State.STOP)
+    k = int(stops[0]) if len(stops) else 0
+    whole = k > 0 and record.index[k] == k and record["state"][k - 1] == State.RUN
+    return k if whole else -1
 
 
 class _Comparison:
@@ -379,25 +397,33 @@ def _replay_reference(
         found.add("record: pose_age", k, ages[k : k + 1], expected[k : k + 1], TIMES)
 
 
-def _replay_state(record: Record, rig: Rig, servo: TrackingLaw, found: _Comparison) -> int:
+def _replay_state(
+    record: Record, rig: Rig, servo: TrackingLaw, found: _Comparison, seen: Evidence
+) -> int:
     """Estimate the state of a run from the reports; return the number of cycles."""
     cycles = set()
-    for name, k, recorded, replayed, room in States(record, rig, servo):
+    states = States(record, rig, servo)
+    for name, k, recorded, replayed, room in states:
         found.add(f"estimator: {name}", k, recorded, replayed, TOLERANCE + room, name)
         cycles.add(k)
+    seen.lost, seen.valid = states.lost, states.valid
     return len(cycles)
 
 
 def _replay_residual(
-    record: Record, rig: Rig, servo: TrackingLaw, exact: bool, found: _Comparison
+    record: Record,
+    rig: Rig,
+    servo: TrackingLaw,
+    exact: bool,
+    found: _Comparison,
+    seen: Evidence,
 ) -> None:
-    """Recompute the residuals of the axes, and the stops that they cause."""
+    """Recompute the residuals of the axes; what they found about the stop is added to `seen`."""
     if record.manifest.get("mode") in ("listen", "shadow"):
         return  # the torques of the other controller are not known
     tolerance = 0.0 if exact else TOLERANCE
     estimator, residual = Estimator(rig, servo), Residual(rig, servo)
-    state, reason, axis = (record[name] for name in ("state", "reason", "axis"))
-    torque, reports = record["torque"], record["reports"]
+    state, torque, reports = (record[name] for name in ("state", "torque", "reports"))
     for k in range(len(record)):
         if record.index[k] != k:
             return  # after missing rows the states of the observers are unknown
@@ -416,22 +442,16 @@ def _replay_residual(
                 estimator.inertia,
                 estimator.held.tolist(),
             )
-            stops = state[k] == State.STOP and reason[k] in CAUSES
-            if stops and finding is None:
-                finding = residual.suspected(int(axis[k]), estimator.inertia)
-            if state[k] == State.RUN or stops:
-                recorded = np.array([reason[k], axis[k]]) if stops else np.array([0.0, -1.0])
-                cause = (0.0, -1.0) if finding is None else (finding.reason, finding.axis)
-                found.add("residual: verdict", k, recorded, np.array(cause, dtype=np.float64))
+            if k == seen.k:
+                seen.finding, seen.residual, seen.inertia = finding, residual, estimator.inertia
+            elif state[k] == State.RUN:
+                cause = 0.0 if finding is None else float(finding.reason)
+                found.add("residual: verdict", k, np.zeros(1), np.array([cause]))
         if state[k] == State.RUN and (k == 0 or state[k - 1] != State.RUN):
             residual.start(reports[k].tolist(), record["s"][k])
         for name, values in (("residual", residual.torque), ("allowed", residual.allowed)):
             recorded = np.ascontiguousarray(record[name][k])
             found.add(f"residual: {name}", k, recorded, values, tolerance, name)
-
-
-OWN = (Reason.OVERSPEED, Reason.OUT_OF_RANGE, Reason.LATE, Reason.OVERHEATED)
-"""Reasons that only the guard gives: stops with these reasons are recomputed too."""
 
 
 class _Guard:
@@ -460,7 +480,7 @@ class _Guard:
         self._late = late + np.where(passed > 1.0, passed - 1.0, 0.0)
         self._lost = np.diff(record["lost"], prepend=0.0) > 0.0
         self._reports = record["reports"]
-        self._absent = np.zeros(limits.size)  # consecutive cycles without a report, by axis
+        self.absent = np.zeros(limits.size)  # consecutive cycles without a report, by axis
         self._delayed: int | None = 0  # late or skipped cycles since the last prompt cycle
         self._losing: int | None = 0  # consecutive cycles without a report of any one axis
         fresh = limits.largest_age - rig.loop.receive_window - 2.0 * self._period
@@ -469,7 +489,6 @@ class _Guard:
         held = np.fmax(held, 0.0)[:, None]
         old = (self._ages + held > fresh) & (self._ages <= limits.largest_age)
         self._doubtful = old.any(axis=1) | (record["reason"] == Reason.NOT_FINITE)
-        self._hot = record["reason"] == Reason.OVERHEATED
         self._state, self._index = record["state"], record.index
         self._failing: dict[Reason, int | None] = {Reason.LOST: 0, Reason.LATE: 0}
         self._action = Action.BRAKE
@@ -480,11 +499,6 @@ class _Guard:
     def follows(self, k: int) -> bool:
         """Whether the preceding row is of the preceding cycle."""
         return k > 0 and bool(self._index[k] == self._index[k - 1] + 1)
-
-    def doubtful(self, k: int) -> bool:
-        """Whether a report may have become too old within the cycle."""
-        unknown = self._hot[k] and np.isnan(self.torque.heat).any()
-        return bool(self._doubtful[k] or unknown)
 
     def count(self, k: int) -> bool:
         """Count consecutive faulty cycles as the loop does; False if their number is unknown."""
@@ -510,10 +524,10 @@ class _Guard:
             losing = losing + 1 if follows and losing is not None else None
         if follows:
             same = self._reports[k] == self._reports[k - 1]
-            self._absent = np.where(same, self._absent + 1.0, 0.0)
+            self.absent = np.where(same, self.absent + 1.0, 0.0)
         else:
-            self._absent = np.zeros(self._limits.size)
-        absent = int(self._absent.max())
+            self.absent = np.zeros(self._limits.size)
+        absent = int(self.absent.max())
         self._losing = losing
         self._delayed = delayed
         self._failing[Reason.LATE] = delayed if failed and not begins else 0
@@ -562,25 +576,30 @@ class _Guard:
         return True
 
 
-def _replay_guard(record: Record, rig: Rig, found: _Comparison) -> tuple[int, int, int]:
-    """Check all cycles; return the numbers of cycles of runs, of stops, and of skipped cycles."""
+def _replay_guard(
+    record: Record, rig: Rig, found: _Comparison, seen: Evidence
+) -> tuple[int, int, int]:
+    """Check all cycles; return the numbers of cycles of runs, of stops, and of skipped cycles.
+
+    The verdict about the first cycle of a stop is added to `seen`.
+    """
     guard = _Guard(record, rig)
-    state, reason, flags = record["state"], record["reason"], record["flags"]
+    state, flags = record["state"], record["flags"]
     sent = np.ascontiguousarray(record["torque"])
     judged = stopped = left_out = 0
     for k in range(len(record)):
         known = guard.count(k)
         runs = state[k] == State.RUN
-        ended = state[k] == State.STOP and guard.follows(k) and state[k - 1] == State.RUN
-        if runs or (ended and reason[k] in OWN):
-            if not known or (ended and guard.doubtful(k)):
+        if k == seen.k:
+            seen.verdict, seen.absent = guard.judge(k), guard.absent
+        if runs:
+            if not known:
                 left_out += 1
                 continue
             judged += 1
             why = guard.judge(k).reason
-            verdict = np.array([0.0 if runs else reason[k]])
-            found.add("guard: verdict", k, verdict, np.array([float(why)]))
-            if runs and why is Reason.NONE:
+            found.add("guard: verdict", k, np.zeros(1), np.array([float(why)]))
+            if why is Reason.NONE:
                 found.add("guard: torque", k, sent[k], guard.torque.passed, 0.0, "torque")
                 changed = np.array([float(guard.torque.flags)])
                 found.add("guard: flags", k, np.ascontiguousarray(flags[k : k + 1]), changed)

@@ -225,7 +225,7 @@ def run_session(
                 servo=law,
                 clock=clock,
                 mode=options.mode.name.lower(),
-                facts={"compiled": tick.compiled},
+                facts={"compiled": tick.compiled, "duration": plan.duration},
             )
         )
         _show(stack, rig, options, law, recorder, operator, plan.duration)

@@ -21,6 +21,7 @@ from hil._concur import Tick, TickStatus, TrackingLaw
 from hil._plan import Plan
 from hil._proof import StartRegion
 from hil._realtime import Granted, realtime
+from hil._stops import EFFECTS, is_power_lost
 from hil._torque import CycleTorque
 from hil.bus import Bus
 from hil.controller._exchange import Exchange
@@ -53,12 +54,6 @@ PATIENCE = 3.0
 
 HOLDING = 1.0
 """Duration of the holding of a stop of category 2 without an operator, s."""
-
-SILENCED = 0x8100, 0x8200
-"""Codes of drives whose host is silent, without their last two digits."""
-
-EFFECTS = Reason.OVERSPEED, Reason.OUT_OF_RANGE, Reason.TRACKING
-"""Reasons whose cause may be in the residual of an axis."""
 
 RESET_CYCLES = 50
 """Number of cycles in which a fault reset is requested, if the reset is permitted."""
@@ -609,13 +604,10 @@ class Controller:
             if found is not None and not self._exchange.doubts(found.axis):
                 self._axis, self._detail = found.axis, found.detail
                 return found.reason
-        if len(absent) < 2 or reason not in (Reason.LOST, Reason.DRIVE_OFF, Reason.DRIVE_FAULT):
-            return reason
-        if reason is Reason.LOST:
-            return Reason.POWER_LOST if min(absent) == max(absent) > 0 else reason
-        off = (feedback.fault != 0) | ~feedback.enabled
-        silent = any(code & 0xFF00 in SILENCED for code in feedback.fault.tolist())
-        return Reason.POWER_LOST if off.all() and not silent else reason
+        lost = reason in (Reason.LOST, Reason.DRIVE_OFF, Reason.DRIVE_FAULT)
+        if lost and is_power_lost(reason, absent, feedback.fault, feedback.enabled):
+            return Reason.POWER_LOST
+        return reason
 
     def _blame(self, verdict: Verdict) -> None:
         """Find the axis that causes a stop, for the record and the result."""

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from hil.cli import _replay, main
 from hil.controller import Mode
+from hil.emulator import Fault
 from hil.errors import RecordError, RigFileError
 from hil.reasons import Reason, State
 from hil.record import Record
@@ -365,6 +366,70 @@ def test_a_forged_manifest_has_the_rate_and_the_limits_of_the_rig(folder, rig, s
     report = replay(folder, rig, servo=servo)
     assert not report.record.faults
     assert [difference.what for difference in report.differences] == [f"manifest: {what}"]
+
+
+# --- stops of another axis, or for another reason ---------------------------------------------
+
+STOPS = {
+    "drive fault": (Fault("drive_fault", "turret"), Reason.DRIVE_FAULT, 2),
+    "frozen": (Fault("freeze", "left_wheel", way="to_host"), Reason.STUCK, 0),
+    "lost": (Fault("drop", "turret", way="to_host"), Reason.LOST, 2),
+    "late": (Fault("delay", "forearm", value=0.017, way="to_host"), Reason.STALE, 4),
+    "no power": (Fault("bus_off", "*"), Reason.POWER_LOST, -1),
+    "done": (None, Reason.END, -1),
+}
+LATER = [Reason.TRACKING, Reason.OVERSPEED, Reason.END]
+"""Reasons that the loop looks for after the drives and the motion of the axes."""
+
+
+@pytest.fixture(scope="module")
+def stopped(made, rig, servo, tmp_path_factory):
+    """Records of runs that stopped, by name."""
+    whole = Record.load(made)
+    # The clock of an emulated rig starts at 1000 s.
+    begins = float(whole["time"][np.argmax(whole["state"] == State.RUN)]) - 1000.0
+    found = {}
+
+    def record(name):
+        fault, reason, axis = STOPS[name]
+        if name not in found:
+            folder = tmp_path_factory.mktemp("stopped") / "run"
+            faults = () if fault is None else (dataclasses.replace(fault, at=begins + 0.3),)
+            wishes = SessionOptions(Mode.MOCK, duration=0.6, folder=folder, faults=faults)
+            run_session(rig, wishes, servo)
+            found[name] = Record.load(folder)
+            first = np.argmax(found[name]["state"] == State.STOP)
+            assert (found[name]["reason"][first], found[name]["axis"][first]) == (reason, axis)
+        return found[name]
+
+    return record
+
+
+def with_stop(record, **changes):
+    """The record with another reason or axis in all rows of its stop."""
+    record = dataclasses.replace(record, rows=record.rows.copy())
+    stops = record["state"] == State.STOP
+    for name, value in changes.items():
+        record[name][stops] = value
+    return record
+
+
+@pytest.mark.by_default(2)
+@pytest.mark.parametrize("name", STOPS)
+def test_the_reason_and_the_axis_of_a_stop_follow_from_the_rows(stopped, rig, servo, name):
+    record = stopped(name)
+    _, reason, axis = STOPS[name]
+    assert not replay(record, rig, servo=servo).differences
+    other = (axis + 1) % len(rig.axes)
+    later = next(later for later in LATER[axis % 3 :] + LATER if later is not reason)
+    forgeries = [("axis", other), ("reason", later)]
+    for what, value in forgeries:
+        report = replay(with_stop(record, **{what: value}), rig, servo=servo)
+        assert not report.passed
+        found = {difference.what: difference for difference in report.differences}
+        # Rows do not show whether reports are late: they permit it where some are missing.
+        true = Reason.NONE if name == "late" else reason
+        assert found[f"stop: {what}"].replayed == {"axis": axis, "reason": true}[what]
 
 
 # --- parts of two runs ------------------------------------------------------------------------
