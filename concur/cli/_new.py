@@ -31,14 +31,16 @@ class FileKind(Enum):
 )
 def new(
     reply: Reply,
-    kind: Annotated[str, typer.Argument(metavar="rover|floater|urdf")],
+    kind: Annotated[str, typer.Argument(metavar="rover|floater|spacecraft|urdf")],
     folder: Annotated[Path, typer.Argument(metavar="NAME")],
     source: Annotated[Path | None, typer.Option("--from")] = None,
 ) -> Answer:
     """Make a folder with a robot and a task that run, with a comment for each line.
 
-    With urdf the robot is a copy of a URDF file with the sidecar of `concur check --suggest`, and
-    the task is found by simulation: outputs of base and hand that move along lines.
+    With spacecraft the robot is a hull with the arm of a URDF file and a motor for each joint; the
+    hand follows samples in hand.csv. With urdf the robot is a copy of a URDF file with the sidecar
+    of `concur check --suggest`, and the task is found by simulation: outputs of base and hand that
+    move along lines.
 
     Parameters
     ----------
@@ -47,7 +49,7 @@ def new(
     folder : path
         Folder to make; its name is that of the robot.
     source : path, optional
-        With urdf: the URDF file of the robot.
+        With urdf: the URDF file of the robot; with spacecraft: that of its arm.
     """
     from concur.io import new_folder
 

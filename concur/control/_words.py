@@ -63,7 +63,8 @@ def _stated(part: Any) -> Iterator[tuple[str, Any]]:
 
 def _in_words(name: str, value: Any) -> str:
     if is_dataclass(value):
-        return f"{name} ({', '.join(_in_words(*one) for one in _stated(value))})"
+        inner = ", ".join(_in_words(*one) for one in _stated(value))
+        return f"{name} ({inner})" if inner else name
     if value is True:
         return name
     if isinstance(value, Mapping):

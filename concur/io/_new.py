@@ -8,23 +8,28 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
 
-import jinja2
 import numpy as np
 
 from concur.control import Servo
 from concur.errors import ConcurError, DescriptionError, UnknownNameError
 from concur.files import writing
+from concur.io._new_files import rendered, template, toml_key, trouble_of
+from concur.io._new_spacecraft import new_spacecraft
 from concur.io._robot import load
-from concur.io._task import load_task
 from concur.io._urdf_suggest import suggest_sidecar
 from concur.outputs import Output
 from concur.reduction import ReducedModel, reduce
 from concur.robot import Mechanism, robot_size
 
-KINDS = ("rover", "floater", "urdf")
+KINDS = {
+    "rover": "",
+    "floater": "",
+    "spacecraft": "the URDF file of its arm",
+    "urdf": "the URDF file of the robot",
+}
+"""Kinds of folders, and the file that a kind is made from."""
 
 POSTURES = 30
 """Configurations of which the one farthest from singular ones is taken."""
@@ -54,12 +59,15 @@ def new_folder(kind: str, folder: Path, source: Path | None = None) -> str:
     Parameters
     ----------
     kind : str
-        "rover", "floater", or "urdf" for a robot from a file.
+        "rover", "floater", "spacecraft" for a hull with the arm of a file, or "urdf" for a robot
+        from a file.
     folder : pathlib.Path
         Folder to make; its name is that of the robot.
     source : pathlib.Path, optional
-        With "urdf": the URDF file. The sidecar is that of `suggest_sidecar`, and the task is found
-        by simulation: outputs of base and hand that move along lines.
+        With "spacecraft": the URDF file of the arm; its posture, and a short path of the hand in
+        hand.csv, are found by simulation. With "urdf": the URDF file. The sidecar is that of
+        `suggest_sidecar`, and the task is found by simulation: outputs of base and hand that move
+        along lines.
 
     Returns
     -------
@@ -90,23 +98,32 @@ def new_folder(kind: str, folder: Path, source: Path | None = None) -> str:
             cure="Write for example: concur new rover my_rover.",
         )
     _check_name(folder)
-    if (source is None) is (kind == "urdf"):
+    if (source is None) is bool(KINDS[kind]):
         raise ConcurError(
             "option `--from`",
-            expected="the URDF file of the robot" if kind == "urdf" else f"no file with {kind}",
-            came="no file" if kind == "urdf" else str(source),
+            expected=KINDS[kind] or f"no file with {kind}",
+            came="no file" if source is None else str(source),
             cure=f"Write for example: concur new urdf {folder} --from robot.urdf.",
+        )
+    if source is not None and source.suffix.lower() != ".urdf":
+        raise DescriptionError(
+            str(source),
+            expected="a URDF file (.urdf)",
+            came="another file",
+            cure="Expand a .xacro file with the program xacro first.",
         )
     with writing(folder.parent):
         folder.parent.mkdir(parents=True, exist_ok=True)
         staging = Path(tempfile.mkdtemp(prefix=".concur-", dir=folder.parent))
         try:
             name = folder.name
-            if source is not None:
+            if source is not None and kind == "spacecraft":
+                name = new_spacecraft(source, staging, name)
+            elif source is not None:
                 name = _from_urdf(source, staging, name)
             else:
                 for file in ("robot.toml", "task.toml"):
-                    text = _template(kind, file).replace("$NAME", name)
+                    text = template(kind, file).replace("$NAME", name)
                     (staging / file).write_text(text, encoding="utf-8")
             os.umask(mask := os.umask(0))
             staging.chmod(0o777 & ~mask)
@@ -114,10 +131,6 @@ def new_folder(kind: str, folder: Path, source: Path | None = None) -> str:
         finally:
             shutil.rmtree(staging, ignore_errors=True)
     return name
-
-
-def _template(*place: str) -> str:
-    return resources.files(__package__).joinpath("templates", *place).read_text("utf-8")
 
 
 def _check_name(folder: Path) -> None:
@@ -139,13 +152,6 @@ def _check_name(folder: Path) -> None:
 
 def _from_urdf(source: Path, folder: Path, name: str) -> str:
     """Copy a URDF file, suggest its sidecar, and write a task that passes."""
-    if source.suffix.lower() != ".urdf":
-        raise DescriptionError(
-            str(source),
-            expected="a URDF file (.urdf)",
-            came="another file",
-            cure="Expand a .xacro file with the program xacro first.",
-        )
     suggest_sidecar(source)  # errors name the file of the user
     shutil.copyfile(source, folder / "robot.urdf")
     side, text = suggest_sidecar(folder / "robot.urdf")
@@ -156,7 +162,7 @@ def _from_urdf(source: Path, folder: Path, name: str) -> str:
     for text in _tasks(robot, model, name):
         (folder / "task.toml").write_text(text, encoding="utf-8")
         try:
-            trouble = _trouble(folder / "task.toml")
+            trouble = trouble_of(folder / "task.toml")
         except ConcurError as error:
             trouble = str(error).replace(str(folder), name)
         if not trouble:
@@ -169,17 +175,6 @@ def _from_urdf(source: Path, folder: Path, name: str) -> str:
         cure="Write the sidecar with `concur check FILE --suggest`, correct it, and write a task "
         "(docs/files.md).",
     )
-
-
-def _trouble(path: Path) -> str:
-    """Reason why a task does not pass, or an empty text."""
-    task = load_task(path)
-    audit = task.servo.audit(task.reference, task.duration, task.q0)
-    if not audit.holds:
-        return "; ".join(f"{row.id}: {row.why}" for row in audit.failures)
-    rows = task.simulate().rows
-    missed = [f"{r.quantity} {r.shown}, limit {r.shown_limit}" for r in rows if r.holds is False]
-    return "; ".join(missed)
 
 
 def _tasks(robot: Mechanism, model: ReducedModel, name: str) -> Iterator[str]:
@@ -267,16 +262,14 @@ def _text(robot: Mechanism, servo: Servo, q: np.ndarray, direction: np.ndarray, 
         )
     wheels = {wheel.body for wheel in robot.wheels}
     posture = [
-        (_key(body.joint_label), round(float(q[robot.q_slice(body.name)][0]), 7))
+        (toml_key(body.joint_label), round(float(q[robot.q_slice(body.name)][0]), 7))
         for body in robot.bodies[1:]
         if body.joint.nq == 1 and body.name not in wheels
     ]
-    environment = jinja2.Environment(
-        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )  # fmt: skip
     names = [output.name for output in servo.outputs]
-    text = environment.from_string(_template("urdf", "task.toml.j2")).render(
+    text = rendered(
+        "urdf",
+        "task.toml",
         name=name,
         base="base" in names,
         hand="hand" in names,
@@ -289,11 +282,6 @@ def _text(robot: Mechanism, servo: Servo, q: np.ndarray, direction: np.ndarray, 
         method="rk4" if robot.base.joint.nq == robot.base.joint.nv else "rkmk4",
     )
     return re.sub(r"\n{3,}", "\n\n", text)
-
-
-def _key(name: str) -> str:
-    """Name as a key of TOML, in quotes if it needs them."""
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
 
 
 def _list(values: np.ndarray) -> list[float]:

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import concur
 from concur.cli import main
+from concur.io._new_spacecraft import chain_of
 
 SOLID = (
     '<inertial><origin xyz="0.15 0 0" rpy="0 0 0"/><mass value="1"/>'
@@ -88,9 +89,13 @@ def test_robots_and_tasks_run(kind, tmp_path):
     motor, *_ = tomllib.loads(file.read_text())["motors"]
     assert {"encoder", "viscous", "continuous", "no_load_speed", "efficiency"} <= motor.keys()
     assert json.loads(run("check", file, "--json").stdout)["motors"][0] == motor
-    task = folder / "task.toml"
-    task.write_text(f"{task.read_text()}[imperfections]\n")
-    assert run("check", task).exit_code == 0
+    file = folder / "task.toml"
+    shown = re.sub(r"^# (?=\w+ = |\[)", "", file.read_text(), flags=re.MULTILINE)
+    file.write_text(shown.replace("final_error = 1e-6", "final_error = 0.05"))
+    assert run("check", file).exit_code == 0
+    task = concur.load_task(file)
+    assert (task.control_period, task.imperfections.latency) == (0.005, 0.005)
+    assert list(task.laws) == ["servo", "passive", "pd"]
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -111,6 +116,82 @@ def test_a_urdf_file_gets_a_sidecar_and_a_task_that_passes(wheels, tmp_path):
     assert "error of hand, final" in labels
 
 
+FINGERS = "".join(
+    joint("revolute", f"finger{k}", "elbow", "0.3 0 0", "0 0 1") for k in (1, 2)
+).replace('lower="-2.5" upper="2.5"', 'lower="0" upper="0.5"')
+
+
+SLIDE = '<limit lower="0" upper="UPPER" effort="9" velocity="1"/>'
+
+
+@pytest.mark.parametrize(
+    ("more", "joints", "hand", "held"),
+    [
+        ("", 3, "tip", {}),
+        (FINGERS, 3, "tip", {"finger1_joint": 0.25, "finger2_joint": 0.25}),
+        # Two links that branch off are fingers without their name too, unless they carry more.
+        (FINGERS.replace("finger", "f"), 3, "tip", {"f1_joint": 0.25, "f2_joint": 0.25}),
+        (joint("revolute", "jaw", "elbow", "0.3 0 0", "0 0 1"), 3, "tip", {"jaw_joint": 0.0}),
+        (joint("revolute", "roll", "elbow", "0.3 0 0", "1 0 0"), 4, "roll", {}),
+        (
+            joint("revolute", "slide", "elbow", "0.3 0 0", "1 0 0")
+            .replace(LIMIT, SLIDE.replace("UPPER", "0.1199")).replace("revolute", "prismatic"),
+            3, "tip", {"slide_joint": 0.05995},
+        ),
+        (
+            joint("revolute", "slide", "elbow", "0.3 0 0", "1 0 0")
+            .replace(LIMIT, SLIDE.replace("UPPER", "0.1201")).replace("revolute", "prismatic"),
+            4, "slide", {},
+        ),
+        (  # a head beside the arm is held too
+            joint("revolute", "head", "base", "0 0 0.5", "0 0 1"), 3, "tip", {"head_joint": 0.0}
+        ),
+        (
+            '<link name="tool0"/><joint name="t" type="fixed"><parent link="elbow"/>'
+            '<child link="tool0"/></joint>', 3, "tool0", {},
+        ),
+    ],
+)  # fmt: skip
+def test_the_arm_in_a_file_ends_before_its_gripper(more, joints, hand, held, tmp_path):
+    (tmp_path / "arm.urdf").write_text(urdf(BASE, ARM, more))
+    found = chain_of(concur.load(tmp_path / "arm.urdf"))
+    assert len(found.joints) == joints
+    assert found.joints[:3] == ("pan_joint", "lift_joint", "elbow_joint")
+    assert (found.hand, found.held) == (hand, held)
+
+
+@pytest.mark.extended
+@pytest.mark.usefixtures("undrawn")
+def test_a_spacecraft_has_the_arm_of_a_file_a_path_and_motors(tmp_path):
+    source = tmp_path / "arm.urdf"
+    weak = ARM.replace('effort="200"', 'effort="7.5"', 1)
+    source.write_text(urdf(BASE, weak, FINGERS))
+    folder = tmp_path / "chaser"
+    result = run("new", "spacecraft", folder, "--from", source)
+    assert result.exit_code == 0, result.output
+    names = ["arm.toml", "arm.urdf", "hand.csv", "robot.toml", "task.toml"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    robot = concur.load(folder / "robot.toml")
+    assert robot.control_names == ("arm_pan_joint", "arm_lift_joint", "arm_elbow_joint")
+    assert robot.control_limits == pytest.approx([0.075, 0.2, 0.2])
+    assert not {"arm_finger1_joint", "arm_finger2_joint"} & {*robot.freedom_names}
+    task = concur.load_task(folder / "task.toml")
+    assert [(o.body, o.group) for o in task.outputs] == [("arm_tip", "R3")]
+    assert list(task.laws) == ["servo", "passive", "pd"]
+    assert task.control_period == 0.002
+    hand = robot.pose(task.q0, "arm_tip")[:3, 3]
+    foot = robot.pose(task.q0, "arm_base")[:3, 3]
+    assert hand[2] > foot[2]  # outside of the hull
+    for name in names[:1] + names[3:]:
+        text = (folder / name).read_text()
+        assert max(len(line) for line in text.splitlines()) <= 100, name
+        # With the lines that are only shown, the file is still valid.
+        (folder / name).write_text(re.sub(r"^# (?=\w+ = )", "", text, flags=re.MULTILINE))
+    motor = concur.load(folder / "robot.toml").motors[0]
+    assert (motor.encoder, motor.efficiency) == (16384, 0.9)
+    assert run("check", folder / "task.toml").exit_code == 0
+
+
 def test_nothing_is_replaced_and_errors_leave_nothing(tmp_path):
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "mine").write_text("kept")
@@ -120,13 +201,20 @@ def test_nothing_is_replaced_and_errors_leave_nothing(tmp_path):
     # One joint about the vertical: its only output cannot be a position.
     stiff = tmp_path / "stiff.urdf"
     stiff.write_text(urdf(BASE, joint("revolute", "pan", "base", "0 0 0", "0 0 1")))
+    cart = tmp_path / "cart.urdf"
+    cart.write_text(urdf(BASE, ARM, WHEELS))
     before = sorted(tmp_path.rglob("*"))
     for arguments, words in (
         (["rover", tmp_path / "there"], "a file or folder that exists"),
         (["rover", tmp_path / "file"], "a file or folder that exists"),
         (["rover", tmp_path / "7"], "with a letter first"),
         (["rover", tmp_path / "a b"], "with a letter first"),
-        (["boat", tmp_path / "new"], "rover, floater, urdf"),
+        (["boat", tmp_path / "new"], "rover, floater, spacecraft, urdf"),
+        (["spacecraft", tmp_path / "new"], "the URDF file of its arm, got no file"),
+        (["spacecraft", tmp_path / "new", "--from", tmp_path / "file"], "a URDF file"),
+        (["spacecraft", tmp_path / "new", "--from", wrong], "wrong.urdf, line"),
+        (["spacecraft", tmp_path / "new", "--from", stiff], "at least three joints"),
+        (["spacecraft", tmp_path / "new", "--from", cart], "an arm, got a robot with wheels"),
         (["urdf", tmp_path / "new"], "--from robot.urdf"),
         (["rover", tmp_path / "new", "--from", wrong], "no file with rover"),
         (["urdf", tmp_path / "new", "--from", tmp_path / "none.urdf"], "none.urdf"),

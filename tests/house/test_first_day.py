@@ -10,13 +10,13 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import sysconfig
 import urllib.request
 
 import pytest
 from typer.testing import CliRunner
 
-import concur as cc
 from concur.cli import main
 from concur.io import load_task
 from tests.house.test_docs import ROOT, blocks
@@ -158,51 +158,50 @@ def panda(file):
 def test_arm_on_a_spacecraft_runs_from_its_files_to_code_and_laws(tmp_path):
     """The page with an arm of the same names, as the package may not be there."""
     panda(tmp_path / "panda.urdf")
-    names = ("panda", "chaser", "motors", "task")
-    for name, block in zip(names, blocks("toml", SPACECRAFT), strict=True):
-        (tmp_path / f"{name}.toml").write_text(block)
     (path,), (loop,) = blocks("python", SPACECRAFT), blocks("c", SPACECRAFT)
-    (tmp_path / "path.py").write_text(path)
-    (tmp_path / "loop.c").write_text(f'#include "chaser.h"\n{loop}')
-    motors = tmp_path / "motors.toml"
-    motors.write_text((tmp_path / "chaser.toml").read_text() + motors.read_text())
-    robot = cc.load(motors)
-    assert dict(zip(robot.control_names, robot.control_limits, strict=True)) == {
-        **{f"arm_panda_joint{k}": 87.0 for k in (1, 2, 3)},
-        **{f"arm_panda_joint{k}": 12.0 for k in (5, 6, 7)},
-        "arm elbow motor": 0.3,
-    }
-    install, track, export, compare = blocks("bash", SPACECRAFT)
-    assert install.splitlines()[0] == "python -m pip install example-robot-data==6.0.0"
-    make, check, run, view = track.splitlines()
-    assert view == "concur view out/run"
+    install, check, export, compare = blocks("bash", SPACECRAFT)
+    get, _, new, enter, track, view = install.splitlines()
+    assert get == "python -m pip install example-robot-data==6.0.0"
+    assert (enter, view) == ("cd chaser", "concur view out/run")
     scripts = sysconfig.get_path("scripts")
     environment = os.environ | {"PATH": scripts + os.pathsep + os.environ["PATH"]}
-    check_arm, compiled = install.splitlines()[-1], "cc -std=c99 -Iout/c -c loop.c -o loop.o"
-    said = {}
-    for command in (check_arm, make, check, run, export, compiled, compare):
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+
+    def run(command, folder=tmp_path / "chaser"):
         done = subprocess.run(
-            ["bash", "-euc", command],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
+            ["bash", "-euc", command], cwd=folder, env=environment, capture_output=True, text=True
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-        said[command] = done.stdout
-    assert "reference of hand: 1201 samples that scatter by" in said[check]
-    assert "arm_panda_joint5 -12 to 12 N m, of the robot" in said[check]
-    assert "base `hull` at the start: x " in said[check]
-    assert re.search(r"\d+ states, 0 wrong", said[export])
-    posture = (tmp_path / "task.toml").read_text()
-    for cut, put in (
-        ('kind = "file"\nfile = "hand.csv"', 'kind = "hold"'),
-        (re.search(r"\[initial\]\n[^[]*\[[^[]*\]\n\n", posture)[0], ""),
-        ("[initial.near]", "[initial.q]"),
-    ):
-        assert cut in posture
-        posture = posture.replace(cut, put)
-    (tmp_path / "posture.toml").write_text(posture)
-    assert load_task(tmp_path / "posture.toml").q0[8] == -0.4
-    assert all(law in said[compare] for law in ("servo", "passive", "pd"))
-    assert (tmp_path / "out/fmu/chaser_servo.fmu").is_file()
+        return done.stdout
+
+    run(new, tmp_path)
+    assert "passed" in run(track)
+    samples = (tmp_path / "chaser/hand.csv").read_text()
+    (tmp_path / "chaser/path.py").write_text(path)
+    (tmp_path / "chaser/loop.c").write_text(f'#include "chaser.h"\n{loop}')
+    said = run(check)
+    assert (tmp_path / "chaser/hand.csv").read_text() == samples
+    assert "reference of hand: 1201 samples that scatter by" in said
+    assert "arm_panda_joint4 -0.2 to 0.2 N m, of the robot" in said
+    assert "arm_panda_joint5 -0.12 to 0.12 N m, of the robot" in said  # 12 N m of the URDF file
+    assert "base `hull` at the start: x 0 y 0 z 0" in said
+    assert "warning" not in said
+    assert re.search(r"\d+ states, 0 wrong", run(export))
+    run("cc -std=c99 -Wall -Werror -Iout/c -c loop.c -o loop.o")
+    said = run(compare)
+    assert all(f"{law}: stiffness" in said for law in ("servo", "passive", "pd"))
+
+
+def test_page_of_the_spacecraft_is_read_in_five_minutes():
+    text = (ROOT / SPACECRAFT).read_text(encoding="utf-8")
+    assert len(re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE).split()) < 5 * 130
+
+
+def test_places_of_numbers_are_those_of_the_template():
+    """What the table of the page names is in the files of the folder."""
+    text = (ROOT / SPACECRAFT).read_text(encoding="utf-8")
+    rows = re.findall(r"^\| .* \| `(\w+\.toml)`, `([^`]+)` \|$", text, re.MULTILINE)
+    assert len(rows) == 8
+    for file, words in rows:
+        template = ROOT / "concur/io/templates/spacecraft" / f"{file}.j2"
+        assert words in template.read_text(encoding="utf-8"), words
