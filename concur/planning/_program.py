@@ -34,6 +34,10 @@ EXCESS, MISS = 3.0, 30.0
 NEAR_LIMIT, FAR = 0.4, -5.0
 """Rows below this share of their limit are skipped in a program; of those with one side."""
 
+WELL, POORLY = 0.7, 0.1
+"""Shares of the fall that a program foresees, below which a trial is corrected: at the goal alone,
+and in all rows."""
+
 PASSING = 30.0
 """Price of the squared distance from places to pass, in durations, 1/m^2."""
 
@@ -162,7 +166,8 @@ class Search:
 
     def _cost(self, unknowns: Floats, path: Path) -> float:
         smooth = 0.5 * SMOOTH * float(np.square(self._smooth @ unknowns[:-1]).sum())
-        smooth += 0.5 * PASSING * sum(float(off @ off) for off, _ in self._passing(path))
+        places = [self.form.middle(path, k, own) - place for k, own, place in self.ways]
+        smooth += 0.5 * PASSING * sum(float(off @ off) for off in places)
         if self.duration is None:
             return float(unknowns[-1]) + smooth
         return 0.5 * float(np.square(path.g[:, self._efforts]).sum()) / (STEPS + 1) + smooth
@@ -210,7 +215,7 @@ class Search:
 
     def solve(self, unknowns: Floats, programs: int = ITERATIONS) -> Found:
         """Improve unknowns until limits and goal hold and the merit settles."""
-        size, region, count = unknowns.size, REGION, 0
+        region, count = REGION, 0
         price = max(float(unknowns[-1]), 1e-3) if self.duration is None else 1.0
         path = self.path(unknowns)
         while count < programs:
@@ -224,23 +229,24 @@ class Search:
                 foreseen = before - program.merit(step)
                 if foreseen <= 1e-6 * price or region < SMALLEST:
                     break
-                trial = unknowns + step[:size]
+                trial = _moved(unknowns, step)
                 ahead = self.values(trial)
-                fall = before - self._merit(trial, ahead, price)
-                if fall < 0.1 * foreseen:
-                    again = program.corrected(ahead, step[:size]).solve(region, unknowns)
-                    other = unknowns + again[:size]
-                    beyond = self.values(other)
-                    better = before - self._merit(other, beyond, price)
+                fall, best = before - self._merit(trial, ahead, price), trial
+                for share, corrected in ((WELL, program.pulled), (POORLY, program.again)):
+                    if fall >= share * foreseen:
+                        break
+                    other = corrected(unknowns, trial, ahead, step, region)
+                    better = before - self._merit(other, self.values(other), price)
                     if better > fall:
-                        trial, ahead, fall = other, beyond, better
-                if fall >= 0.1 * foreseen:
+                        best, fall = other, better
+                trial = best
+                if fall >= POORLY * foreseen:
                     accepted = True
                     break
                 region *= 0.35
             if not accepted:
                 break
-            largest = float(np.abs(trial - unknowns).max())
+            largest = float(np.abs((trial - unknowns)[:-1]).max())
             unknowns, path = trial, self.path(trial)
             if fall > 0.7 * foreseen and largest > 0.8 * region:
                 region = min(2.0 * region, LARGEST)
@@ -258,14 +264,18 @@ class Search:
 
     def _closed(self, unknowns: Floats, path: Path) -> tuple[Floats, Path]:
         """Least change of the unknowns, but T, that takes away a small miss of the goal."""
-        count = unknowns.size - 1 - (0 if self.form.ends_moving else self.form.model.ns)
         for _ in range(2):
-            assert path.slopes is not None
-            off = path.e - np.clip(path.e, -self.form.within, self.form.within)
-            change = np.linalg.lstsq(path.slopes[1][:, :count], -off, rcond=1e-8)[0]
-            unknowns = np.concatenate([unknowns[:count] + change, unknowns[count:]])
+            unknowns = self.pulled(unknowns, path, path)
             path = self.path(unknowns)
         return unknowns, path
+
+    def pulled(self, unknowns: Floats, path: Path, known: Path) -> Floats:
+        """Unknowns of a path after a change, by the slopes of a known one."""
+        assert known.slopes is not None
+        count = unknowns.size - 1 - (0 if self.form.ends_moving else self.form.model.ns)
+        off = path.e - np.clip(path.e, -self.form.within, self.form.within)
+        change = np.linalg.lstsq(known.slopes[1][:, :count], -off, rcond=1e-8)[0]
+        return np.concatenate([unknowns[:count] + change, unknowns[count:]])
 
     def _program(self, unknowns: Floats, path: Path, price: float) -> _Program:
         assert path.slopes is not None
@@ -312,10 +322,25 @@ class Search:
             square[:size, :size] += PASSING * slopes.T @ slopes
             slope[:size] += PASSING * slopes.T @ off
         square += PROXIMAL * (price if self.duration is None else 1e-2) * np.eye(variables)
-        square[size - 1, size - 1] = max(square[size - 1, size - 1], 1e-2)
+        # Torques are linear in y = (T / T')^2 - 1 for the next duration T'.
+        by_y = -0.5 * time
+        for part in parts:
+            part[0][:, size - 1] *= by_y
+        square[size - 1] *= by_y
+        square[:, size - 1] *= by_y
+        slope[size - 1] *= by_y
+        curved = 0.75 * time if self.duration is None else 0.0
+        square[size - 1, size - 1] = max(square[size - 1, size - 1] + curved, 1e-2)
         slope[size] = EXCESS * price
         slope[size + 1 :] = MISS * price
         return _Program(self, path, square, slope, parts, self._cost(unknowns, path), size)
+
+
+def _moved(unknowns: Floats, step: Floats) -> Floats:
+    """Unknowns after a step, whose last entry is y = (T / T')^2 - 1 for the next duration T'."""
+    found = unknowns + step[: unknowns.size]
+    found[-1] = unknowns[-1] / np.sqrt(1.0 + step[unknowns.size - 1])
+    return np.asarray(found)
 
 
 def _sided(
@@ -376,16 +401,17 @@ class _Program:
         least, most = np.full(self.slope.size, -np.inf), np.full(self.slope.size, np.inf)
         least[:size], most[:size], least[size:] = -region, region, 0.0
         time = unknowns[-1]
-        least[size - 1], most[size - 1] = -min(region, 0.7) * time, 2.0 * region * time
-        least[size - 1] = max(least[size - 1], min(SHORTEST - time, 0.0))
+        shortest = max(1.0 - min(region, 0.7), min(SHORTEST / time, 1.0))
+        least[size - 1], most[size - 1] = (1.0 + 2.0 * region) ** -2 - 1.0, shortest**-2 - 1.0
         if search.duration is not None:
-            least[size - 1] = most[size - 1] = search.duration - time
+            least[size - 1] = most[size - 1] = (time / search.duration) ** 2 - 1.0
         if not search.form.ends_moving:
             ns = search.form.model.ns
             least[size - 1 - ns : size - 1] = most[size - 1 - ns : size - 1] = 0.0
         solver = _solver(self.slope.size, len(low))
         found = solver(h=self.square, g=self.slope, a=table, lba=low, uba=high, lbx=least, ubx=most)
-        return np.array(found["x"])[:, 0]
+        # A solver that stops early may leave the bounds.
+        return np.asarray(np.clip(np.array(found["x"])[:, 0], least, most))
 
     def merit(self, step: Floats) -> float:
         """Merit that the program foresees."""
@@ -393,6 +419,20 @@ class _Program:
         part = slice(self.size)
         cost = self.cost + self.slope[part] @ own + 0.5 * own @ self.square[part, part] @ own
         return float(cost + self.slope[self.size :] @ step[self.size :])
+
+    def pulled(
+        self, unknowns: Floats, trial: Floats, ahead: Path, step: Floats, region: float
+    ) -> Floats:
+        """Least change of a trial, but T, that takes away its miss of the goal."""
+        return self.search.pulled(trial, ahead, self.path)
+
+    def again(
+        self, unknowns: Floats, trial: Floats, ahead: Path, step: Floats, region: float
+    ) -> Floats:
+        """Trial of the corrected program."""
+        straight = step[: self.size].copy()
+        straight[-1] *= -0.5 * unknowns[-1]
+        return _moved(unknowns, self.corrected(ahead, straight).solve(region, unknowns))
 
     def corrected(self, ahead: Path, step: Floats) -> _Program:
         """The same program with the values of the rows where the last step led."""

@@ -437,7 +437,7 @@ class Planner:
         capsule = form.clearance.capsules[own]
         last = len(path.x) - 1
         k = min(max(k, 2), last - 2)
-        at, behind, ahead = (form.passing(path, j, own)[0] for j in (k, k - 2, k + 2))
+        at, behind, ahead = (form.middle(path, j, own) for j in (k, k - 2, k + 2))
         a, b = np.array(obstacle.start), np.array(obstacle.end)
         along, way = b - a, ahead - behind
         share = np.clip(along @ (at - a) / max(along @ along, 1e-12), 0.0, 1.0)

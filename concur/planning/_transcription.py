@@ -336,6 +336,11 @@ class Transcription:
         ns = self.model.ns
         return rate[:, 0], moved[:, ns : 2 * ns]
 
+    def middle(self, path: Path, point: int, capsule: int) -> Floats:
+        """Middle of a capsule at a point of a path."""
+        found = self._functions["passing"](path.x[point], path.r[point])
+        return found[0][3 * capsule : 3 * capsule + 3, 0]
+
     def passing(self, path: Path, point: int, capsule: int) -> tuple[Floats, Floats]:
         """Middle of a capsule at a point of a path, and its slopes by the unknowns, (3, n)."""
         rows = slice(3 * capsule, 3 * capsule + 3)

@@ -105,3 +105,13 @@ def test_copies_of_a_model_have_no_functions_and_plan_anew(copied) -> None:
     again = cc.plan(other, hand, START, {"hand": [1.3, 0.4]}, LIMITS)
     np.testing.assert_allclose(again.q, found.q, atol=1e-12)
     assert isinstance(next(iter(vars(other)[KEPT_AS].values())), Graphs)
+
+
+def test_ways_around_an_obstacle_are_sought_with_paths_without_slopes() -> None:
+    """A post in the middle of the way: the places beside it count in the merit of each trial."""
+    model = cc.reduce(cc.robots.rover_arm())
+    base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    q0 = [0, 0, 0, 0, 0, 0.2, 1.0, -1.6]
+    post = Obstacle("post", (1.4, 0.0, 0.0), (1.4, 0.0, 0.5), 0.1, distance=0.02)
+    limits = PlanLimits(torques=10.0, speeds=5.0)
+    assert cc.plan(model, [base], q0, {"base": [2.6, 0.0]}, limits, [post]).reached
