@@ -118,7 +118,7 @@ class Connection(EvaluatedMethods):
 
         References
         ----------
-        Source 004, (42)-(46), (50)-(53), (84)-(93).
+        Source 004, (42)-(46), (50)-(53), (84)-(87), (90).
         """
         coordinates, own = _coordinates_and_frame(q, frame)
         n, where = own.n, "connection, `metric`"
@@ -173,7 +173,7 @@ class Connection(EvaluatedMethods):
 
         References
         ----------
-        Source 004, (54)-(66), (94)-(114).
+        Source 004, (57).
         """
         coordinates, own = _coordinates_and_frame(q, frame)
         units = ca.SX.eye(own.n)
@@ -284,7 +284,7 @@ class Connection(EvaluatedMethods):
 
         References
         ----------
-        Source 004, (13); source 000, (7.1), (7.2).
+        Source 004, (13).
         """
         first, second = self.along(q, u), self.along(q, w)
         turned = self.along(q, self.frame.bracket(q, u, w))
@@ -309,7 +309,7 @@ class Connection(EvaluatedMethods):
 
         References
         ----------
-        Source 004, (41), (122)-(130).
+        Source 004, (123); source 000, (7.1).
         """
         return self.frame.fields(q) @ v, -(self.along(q, v) @ v)
 
@@ -377,6 +377,10 @@ class Connection(EvaluatedMethods):
             If an argument, or a value of the motion, does not fit.
         ConcurError
             If a number of the motion is not finite.
+
+        References
+        ----------
+        Source 004, (122).
 
         Examples
         --------

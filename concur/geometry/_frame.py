@@ -153,7 +153,7 @@ class Frame(EvaluatedMethods):
 
         References
         ----------
-        Source 004, (1)-(3); source 000, (2.5), (2.6), (2.11); source 003, (11), (12).
+        Source 004, (3).
         """
         x, fields = ca.SX.sym("q", self.nq), self.fields(q)
         there = self.graph(x)
@@ -181,12 +181,13 @@ class Frame(EvaluatedMethods):
 
         References
         ----------
-        Source 000, (2.6), (2.7), (2.11); source 003, (8), (9), (12), (15); source 004, (3).
+        Source 000, (2.6), (2.11); source 003, (8), (9), (12), (15); source 004, (3), (55).
         """
         units = np.eye(self.n)
         brackets = [[self.bracket(q, u, w) for w in units] for u in units]
         found: np.ndarray = np.array(brackets).reshape(self.n, self.n, self.n)
-        return np.ascontiguousarray(found.transpose(2, 0, 1))
+        turned: np.ndarray = np.moveaxis(found, 2, 0)
+        return turned
 
 
 def symbols_of_coordinates(q: Any, where: str) -> ca.SX:
@@ -247,4 +248,4 @@ def _check_independent(graph: ca.Function, nq: int) -> None:
 
 
 def _finite(matrix: Any) -> np.ndarray:
-    return np.nan_to_num(np.array(matrix, dtype=float))
+    return np.asarray(np.nan_to_num(np.array(matrix, dtype=float)))
