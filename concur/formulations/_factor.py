@@ -317,6 +317,53 @@ class Factor:
             return ca.SX(self.nv, 1)
         return -ca.cross(a, b) if self.spherical else GROUPS[self.group].bracket(a, b)
 
+    def body_momentum(self, q: Vector, momentum: Vector) -> Array:
+        """Momentum in the axes of the factor, of one in inertial axes about the origin.
+
+        Parameters
+        ----------
+        q : casadi.SX
+            Configuration, shape (nq,).
+        momentum : casadi.SX
+            Dual to the velocities, shape (nv,).
+
+        Returns
+        -------
+        casadi.SX
+            Shape (nv,).
+        """
+        if self.flat or self.spherical:
+            return momentum
+        joint = GROUPS[self.group]
+        rotation, place = joint.pose(q)
+        whole = ca.SX(ca.DM(joint.basis)) @ momentum
+        moment = rotation.T @ (whole[3:] - ca.cross(place, whole[:3]))
+        return ca.DM(joint.basis.T) @ ca.vertcat(rotation.T @ whole[:3], moment)
+
+    def spatial_momentum(self, q: Vector, momentum: Vector) -> Array:
+        """Momentum in inertial axes about the origin, of one in the axes of the factor.
+
+        Parameters
+        ----------
+        q : casadi.SX
+            Configuration, shape (nq,).
+        momentum : casadi.SX
+            Dual to the velocities, shape (nv,).
+
+        Returns
+        -------
+        casadi.SX
+            Shape (nv,).
+        """
+        if self.flat or self.spherical:
+            return momentum
+        joint = GROUPS[self.group]
+        rotation, place = joint.pose(q)
+        whole = ca.SX(ca.DM(joint.basis)) @ momentum
+        force = rotation @ whole[:3]
+        moment = rotation @ whole[3:] + ca.cross(place, force)
+        return ca.DM(joint.basis.T) @ ca.vertcat(force, moment)
+
     def normalize(self, q: Vector) -> Array:
         """Configuration nearest to coordinates.
 

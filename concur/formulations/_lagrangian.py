@@ -41,6 +41,7 @@ from concur.formulations._arguments import (
 )
 from concur.formulations._expressions import SINGULAR, Row, Space, least_eigenvalue
 from concur.formulations._factor import Factor
+from concur.formulations._invariance import check_invariance, group_names
 from concur.groups import s2
 
 
@@ -70,17 +71,24 @@ class LagrangianSystem(EvaluatedMethods):
         D(q) v. Or names of velocities that have a motor each; default no inputs.
     name : str
         Name in messages and records.
+    symmetry : str or sequence of str, optional
+        Names of factors, no two-spheres, on whose configuration no energy and no input depends,
+        such as "hull" in SE(3) without gravity, and along which no input acts: then `reduce` takes
+        a constant momentum of theirs. Energies have to be written in the velocities v of the
+        factors, which are those in body axes. Default: none.
 
     Raises
     ------
     DescriptionError
         If an argument is no CasADi expression, the kinetic energy is not quadratic, symmetric and
         positive definite, the potential energy depends on velocities, an expression is not linear,
-        the frame is singular, or the constraints depend on each other.
+        the frame is singular, the constraints depend on each other, or an energy or an input
+        depends on a factor of the symmetry.
     ShapeError
         If an expression has another shape.
     UnknownNameError
-        If an expression contains symbols of no factor, or an input names no velocity.
+        If an expression contains symbols of no factor, an input names no velocity, or the symmetry
+        no factor.
     NonFiniteError
         If an expression has no value at a random configuration.
 
@@ -127,6 +135,7 @@ class LagrangianSystem(EvaluatedMethods):
     control_units: tuple[str, ...]
     actuated_freedoms: tuple[int, ...]
     spins: tuple[float, ...]
+    symmetry: tuple[str, ...]
     framed: bool
     text: str
 
@@ -139,6 +148,7 @@ class LagrangianSystem(EvaluatedMethods):
         constraints: Any = None,
         inputs: Any = None,
         name: str = "system",
+        symmetry: str | Sequence[str] = (),
     ) -> None:
         space = Space.of(f"system `{name}`", factors)
         energy = space.without_spin(quadratic_energy(space, kinetic))
@@ -176,6 +186,9 @@ class LagrangianSystem(EvaluatedMethods):
             "control_units": tuple(force_unit(space, row) for row in rows),
             "actuated_freedoms": driven,
             "spins": (0.0,) * sum(factor.spherical for factor in space.factors),
+            "symmetry": group_names(
+                space, symmetry, framed=frame is not None, constrained=bool(held)
+            ),
             "framed": frame is not None,
             "text": graph.serialize(),
         }
@@ -183,6 +196,8 @@ class LagrangianSystem(EvaluatedMethods):
             object.__setattr__(self, field, value)
         object.__setattr__(self, "spins", _checked_mass(self, space, graph))
         _check_constraints(self, space)
+        if self.symmetry:
+            check_invariance(space, graph, self.symmetry)
 
     def __repr__(self) -> str:
         spaces = " x ".join(factor.group for factor in self.factors)
@@ -248,6 +263,14 @@ class LagrangianSystem(EvaluatedMethods):
     def nu(self) -> int:
         """Number of inputs."""
         return len(self.control_names)
+
+    @property
+    def fibre(self) -> tuple[int, ...]:
+        """Indices in v of the velocities of the symmetry group; empty without one."""
+        spans = zip(self.factors, self._starts(), strict=True)
+        return tuple(
+            k for f, (_, at) in spans if f.name in self.symmetry for k in range(at, at + f.nv)
+        )
 
     @property
     def drives(self) -> tuple[str, ...]:
@@ -408,6 +431,47 @@ class LagrangianSystem(EvaluatedMethods):
             Velocity of the bracket, shape (nv,).
         """
         return self._each(lambda f, a, b: f.bracket(a, b), a, b, algebra=True)
+
+    def body_momentum(self, q: Vector, momentum: Vector) -> Array:
+        """Momentum of the symmetry group in the axes of its factors: Pi = Ad*_g mu.
+
+        Parameters
+        ----------
+        q : casadi.SX
+            Configuration, shape (nq,).
+        momentum : casadi.SX
+            Momentum mu in inertial axes about the origin, of each factor in turn, in the order of
+            `fibre`.
+
+        Returns
+        -------
+        casadi.SX
+            Pi, in the same order.
+
+        References
+        ----------
+        Thesis, (3.2.19), (3.3.38).
+        """
+        return self._carried(q, momentum, lambda f, q, mu: f.body_momentum(q, mu))
+
+    @evaluated("(nq),(nv)->(*)")
+    def momentum(self, q: Vector, v: Vector) -> Vector:
+        """Momentum of the symmetry group in inertial axes, which is constant without forces on it.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        v : array_like
+            Velocity: body-twist coordinates of all joints, shape (nv,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            About the origin, of each factor in turn, in the order of `fibre`.
+        """
+        own = ca.SX(self.mass_matrix(q) @ v)[list(self.fibre)]
+        return self._carried(q, own, lambda f, q, pi: f.spatial_momentum(q, pi))
 
     @evaluated("(nq)->(nq)")
     def normalize(self, coordinates: Vector) -> Vector:
@@ -598,6 +662,17 @@ class LagrangianSystem(EvaluatedMethods):
             The value.
         """
         return self.graph(q, ca.SX(self.nv, 1))[1]
+
+    def _carried(
+        self, q: Array, momenta: Array, act: Callable[[Factor, Array, Array], Array]
+    ) -> ca.SX:
+        """Act on the momentum of each factor of the symmetry, with its configuration."""
+        found, at = [], 0
+        for factor, (i, _) in zip(self.factors, self._starts(), strict=True):
+            if factor.name in self.symmetry:
+                found.append(act(factor, q[i : i + factor.nq], momenta[at : at + factor.nv]))
+                at += factor.nv
+        return ca.vertcat(ca.SX(0, 1), *found)
 
     def _frame(self, q: Vector) -> ca.SX:
         return ca.sparsify(self.graph(q, ca.SX(self.nv, 1))[2])

@@ -26,7 +26,7 @@ from concur.reduction._ground import wheel_names as wheel_names
 from concur.reduction._level_set import LevelSet
 from concur.reduction._lift import STAGES_HINT, UNDETERMINED
 from concur.reduction._model import ReducedModel, check_model
-from concur.reduction._momentum import MomentumReduction
+from concur.reduction._momentum import MomentumReduction, SymmetryReduction
 from concur.reduction._reduce import reduce
 from concur.reduction._stages import StagedReduction, momenta_text
 from concur.reduction._symmetry import symmetry
@@ -49,6 +49,7 @@ __all__ = [
     "ReducedModel",
     "StagedReduction",
     "SymmetryGroup",
+    "SymmetryReduction",
     "SymmetryReport",
     "WheelReduction",
     "along",

@@ -1,4 +1,7 @@
-"""Reduction by momentum: a floating robot in its shape velocities, at any constant momentum.
+"""Reduction by momentum: a system in its shape velocities, at any constant momentum of a group.
+
+`SymmetryReduction` is for any system with a declared symmetry group, `MomentumReduction` for robots
+whose base floats.
 
 Everything is global: the base keeps its configuration, and its body momentum
 ``Pi = Ad*_q1 mu`` takes the place of a chart of the coadjoint orbit. In left-trivialised velocities
@@ -20,6 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, Protocol, cast
 
 import casadi as ca
 import numpy as np
@@ -41,10 +45,222 @@ from concur.robot import (
     solve_positive_definite,
     solve_rigid,
 )
+from concur.system import System
+
+
+class _Symmetric(Protocol):
+    """Members of a system with a symmetry group beside those of a `System`."""
+
+    @property
+    def fibre(self) -> tuple[int, ...]:
+        """Indices in v of the velocities of the group; empty without a symmetry."""
+
+    def body_momentum(self, q: Array, momentum: Array) -> Array:
+        """Momentum of the group in body axes, for one in inertial axes."""
+
+    def bracket(self, a: Array, b: Array) -> Array:
+        """Lie bracket of two fields with constant velocities."""
 
 
 @dataclass(frozen=True, repr=False)
-class MomentumReduction(ReducedModel):
+class SymmetryReduction(ReducedModel):
+    """A system in its shape velocities, at any constant momentum of its symmetry group.
+
+    Made by `reduce`, for a `LagrangianSystem` with `symmetry`.
+
+    Parameters
+    ----------
+    system : System
+        The system.
+    kind : str
+        "symplectic".
+    shape, dependent : tuple of int
+        Indices in v of the shape velocities and of the group's.
+    reason : str
+        Why this reduction was taken.
+    momentum : tuple of float
+        Constant momentum of the group in inertial axes, about the origin: that of each factor in
+        turn, shape (nb,), in the order of their velocities.
+
+    See Also
+    --------
+    reduce : makes one.
+    MomentumReduction : of a robot that floats.
+
+    Examples
+    --------
+    A body in the plane with a sliding mass, which turns:
+
+    >>> import casadi as ca, concur as cc
+    >>> from concur.formulations import Factor
+    >>> hull, slide = Factor("hull", "SE2"), Factor("slide", "R")
+    >>> vx, vy, turn = ca.vertsplit(hull.v)
+    >>> mass = ca.vertcat(vx + slide.v, vy + turn * slide.q)
+    >>> kinetic = (3 * (vx**2 + vy**2) + 0.5 * turn**2 + ca.sumsqr(mass)) / 2
+    >>> system = cc.LagrangianSystem(kinetic, 0.0, [hull, slide], symmetry="hull")
+    >>> model = cc.reduce(system, momentum=[0.0, 0.0, 0.4])
+    >>> model.kind, model.shape_names
+    ('symplectic', ('slide',))
+    >>> model.locked_velocity([0.0, 0.0, 0.0, 0.0]).round(6)
+    array([ 0. , -0. ,  0.8])
+    """
+
+    momentum: tuple[float, ...] = ()
+
+    @cached_property
+    def nb(self) -> int:
+        """Dimension of the group."""
+        return len(self.dependent)
+
+    @property
+    def nd(self) -> int:
+        return self.ns - len(getattr(self.system, "spins", ()))
+
+    @evaluated("(nq)->(ns,nd)")
+    def spinless(self, q: Vector) -> Matrix:
+        if self.nd == self.ns:
+            return ca.SX.eye(self.ns)
+        own: Any = self.system
+        rows = ca.SX(own.spinless(q))[list(self.shape), :]
+        moved = sorted(set(rows.sparsity().get_col()))
+        return rows[:, moved]
+
+    def at_momentum(self, momentum: ArrayLike) -> ReducedModel:
+        value = read_group_momentum(self.system, self.nb, momentum)
+        return replace(self, momentum=value, reason=symmetry_reason(self.system, value))
+
+    def body_momentum(self, q: Vector, momentum: Vector | None = None) -> Array:
+        mu = momentum if self.nm and momentum is not None else constant(self.momentum)
+        return self._group.body_momentum(q, mu)
+
+    @evaluated("(nq),(nm)->(nv,ns),(nv)")
+    def lift(self, q: Vector, momentum: Vector | None = None) -> tuple[Matrix, Vector]:
+        horizontal, drift = self._on_shape(), ca.SX(self.nv, 1)
+        own, coupling, _ = self._blocks(q)
+        solved = self._locked(own, ca.horzcat(coupling, self.body_momentum(q, momentum)))
+        horizontal[list(self.dependent), :] = -solved[:, : self.ns]
+        drift[list(self.dependent)] = solved[:, self.ns]
+        return horizontal, ca.sparsify(drift)
+
+    @evaluated("(nq),(nv)->(nv)")
+    def velocity_drift(self, q: Vector, v: Vector) -> Vector:
+        own, _, _ = self._blocks(q)
+        acceleration, rows = ca.SX(self.nv, 1), list(self.dependent)
+        acceleration[rows] = -self._locked(own, self.system.bias(q, v)[rows])
+        return ca.sparsify(acceleration)
+
+    @evaluated("(nq)->(ns,ns)")
+    def mass_matrix(self, q: Vector) -> Matrix:
+        own, coupling, shape = self._blocks(q)
+        return ca.triu2symm(ca.triu(shape - coupling.T @ self._locked(own, coupling)))
+
+    @evaluated("(nq)->(nb,ns)")
+    def connection(self, q: Vector) -> Matrix:
+        """Mechanical connection on the shape: A = M11^-1 M12, (3.3.37).
+
+        At zero momentum the group moves with -A s; so does the base of a robot, in its basis.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nb, ns).
+
+        References
+        ----------
+        Thesis, (3.2.21), (3.3.37); source 000, (5.3)-(5.5), (5.26)-(5.36).
+        """
+        own, coupling, _ = self._blocks(q)
+        return self._locked(own, coupling)
+
+    @evaluated("(nq)->(nb,nb)")
+    def locked_inertia(self, q: Vector) -> Matrix:
+        return self._blocks(q)[0]
+
+    @evaluated("(nq)->(nb)")
+    def locked_velocity(self, q: Vector) -> Vector:
+        """Velocity that the group would have if the shape locked: a = M11^-1 Pi.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            The value, shape (nb,).
+
+        References
+        ----------
+        Source 000, (5.3)-(5.5).
+        """
+        return self._locked(self.locked_inertia(q), self.body_momentum(q))
+
+    @evaluated("(nq),(ns),(ns)->(nb)")
+    def curvature(self, q: Vector, first: Vector, second: Vector) -> Vector:
+        """Curvature of the mechanical connection for two shape velocities, (3.2.24).
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        first, second : array_like
+            Shape velocities u and w, shape (ns,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            B(u, w) = (D_u A) w - (D_w A) u - A [u, w] - [A u, A w], shape (nb,): a small loop
+            spanned by the shape displacements u and w moves the group by -B(u, w).
+
+        References
+        ----------
+        Thesis, (3.2.24); source 000, (5.26)-(5.36).
+        """
+        form = self.connection(q)
+        turned = self._group.bracket(
+            self._joined(form @ first, first), self._joined(form @ second, second)
+        )
+        return (
+            self._along(q, first) @ second
+            - self._along(q, second) @ first
+            - form @ turned[list(self.shape), :]
+            - turned[list(self.dependent), :]
+        )
+
+    @property
+    def _group(self) -> _Symmetric:
+        group: _Symmetric = cast(_Symmetric, self.system)
+        return group
+
+    def _locked(self, inertia: Array, momenta: Array) -> Array:
+        """Velocities of the group, the shape locked, for momenta (nb, k) in body axes."""
+        return solve_positive_definite(inertia, momenta)
+
+    def _blocks(self, q: Vector) -> tuple[Array, Array, Array]:
+        """Mass matrix in blocks: group, group against shape, shape."""
+        mass, own, shape = self.system.mass_matrix(q), list(self.dependent), list(self.shape)
+        return mass[own, own], mass[own, shape], mass[shape, shape]
+
+    def _joined(self, group: Array, shape: Array) -> Array:
+        """Velocities of the system from those of group and shape."""
+        whole = ca.SX(self.nv, 1)
+        whole[list(self.dependent)], whole[list(self.shape)] = group, shape
+        return whole
+
+    def _along(self, q: Vector, s: Vector) -> Array:
+        """Derivative of the connection along a shape velocity."""
+        still = self._joined(ca.SX(self.nb, 1), s)
+        return along(self.connection, q, self.system.rate(q, still))
+
+
+@dataclass(frozen=True, repr=False)
+class MomentumReduction(SymmetryReduction):
     """A floating robot in its shape velocities: symplectic reduction, theorem 3.3.6.
 
     Made by `reduce`. The base, whose joint is a displacement subgroup G, is not driven; the
@@ -78,11 +294,6 @@ class MomentumReduction(ReducedModel):
 
     momentum: tuple[float, ...] = (0.0,) * 6
 
-    @cached_property
-    def nb(self) -> int:
-        """Number of velocities of the base: dimension of the group G."""
-        return self.robot.base.joint.nv
-
     @property
     def nm(self) -> int:
         return 6
@@ -105,22 +316,6 @@ class MomentumReduction(ReducedModel):
         value = read_momentum(f"robot `{self.name}`, `momentum`", momentum)
         return replace(self, momentum=value, reason=momentum_reason(self.robot, value))
 
-    @evaluated("(nq),(nm)->(nv,ns),(nv)")
-    def lift(self, q: Vector, momentum: Vector | None = None) -> tuple[Matrix, Vector]:
-        horizontal, drift = self._on_shape(), ca.SX(self.nv, 1)
-        own, coupling, _ = self._blocks(q)
-        solved = self._locked(own, ca.horzcat(coupling, self.body_momentum(q, momentum)))
-        horizontal[: self.nb, :] = -solved[:, : self.ns]
-        drift[: self.nb] = solved[:, self.ns]
-        return horizontal, ca.sparsify(drift)
-
-    @evaluated("(nq),(nv)->(nv)")
-    def velocity_drift(self, q: Vector, v: Vector) -> Vector:
-        own, _, _ = self._blocks(q)
-        acceleration = ca.SX(self.nv, 1)
-        acceleration[: self.nb] = -self._locked(own, self.robot.bias(q, v)[: self.nb])
-        return ca.sparsify(acceleration)
-
     @evaluated("(nq),(nv),(nv)->(nv)")
     def following_drift(self, q: Vector, v: Vector, w: Vector) -> Vector:
         # The momentum of w is constant: the forces on the points of the robot have the moment by
@@ -140,12 +335,6 @@ class MomentumReduction(ReducedModel):
         rate = ca.vertcat(ca.SX(self.nb, 1), wdot)
         return horizontal.T @ inverse_dynamics(self.robot, q, v, rate, w)
 
-    @evaluated("(nq)->(ns,ns)")
-    def mass_matrix(self, q: Vector) -> Matrix:
-        own, coupling, shape = self._blocks(q)
-        reduced = shape - coupling.T @ self._locked(own, coupling)
-        return ca.triu2symm(ca.triu(reduced))
-
     @evaluated("(nq),(nv),(ns)->(ns)")
     def shape_forces(self, q: Vector, v: Vector, sdot: Vector) -> Vector:
         # The base's rows of the forces are zero by the choice of its acceleration.
@@ -153,33 +342,6 @@ class MomentumReduction(ReducedModel):
         acceleration = horizontal @ sdot + self.velocity_drift(q, v)
         forces = self.robot.bias(q, v) + mass_times(self.robot, q, acceleration)
         return forces[list(self.shape), :]
-
-    @evaluated("(nq)->(nb,ns)")
-    def connection(self, q: Vector) -> Matrix:
-        """Mechanical connection on the shape: A = M11^-1 M12, (3.3.37).
-
-        At zero momentum the base moves with -A s, in its own basis.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            The value, shape (nb, ns).
-
-        References
-        ----------
-        Thesis, (3.2.21), (3.3.37); source 000, (5.3)-(5.5), (5.26)-(5.36).
-        """
-        own, coupling, _ = self._blocks(q)
-        return self._locked(own, coupling)
-
-    @evaluated("(nq)->(nb,nb)")
-    def locked_inertia(self, q: Vector) -> Matrix:
-        return self._blocks(q)[0]
 
     @evaluated("(nq),(nm)->(nb)")
     def body_momentum(self, q: Vector, momentum: Vector | None = None) -> Vector:
@@ -189,58 +351,6 @@ class MomentumReduction(ReducedModel):
         force = rotation.T @ mu[:3]
         torque = rotation.T @ (mu[3:] - ca.cross(translation, mu[:3]))
         return basis[0].T @ force + basis[1].T @ torque
-
-    @evaluated("(nq)->(nb)")
-    def locked_velocity(self, q: Vector) -> Vector:
-        """Velocity the base would have, in its basis, if the joints locked: a = M11^-1 Pi.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            The value, shape (nb,).
-
-        References
-        ----------
-        Source 000, (5.3)-(5.5).
-        """
-        return self._locked(self.locked_inertia(q), self.body_momentum(q))
-
-    @evaluated("(nq),(ns),(ns)->(nb)")
-    def curvature(self, q: Vector, first: Vector, second: Vector) -> Vector:
-        """Curvature of the mechanical connection for two shape velocities, (3.2.24).
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-        first, second : array_like
-            Shape velocities u and w, shape (ns,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            B(u, w) = (D_u A) w - (D_w A) u - A [u, w] - [A u, A w], shape (nb,): a small loop
-            spanned by the shape displacements u and w turns the base by -B(u, w).
-
-        References
-        ----------
-        Source 000, (5.26)-(5.36).
-        """
-        form = self.connection(q)
-        turned = self.robot.bracket(
-            ca.vertcat(form @ first, first), ca.vertcat(form @ second, second)
-        )
-        return (
-            self._along(q, first) @ second
-            - self._along(q, second) @ first
-            - form @ turned[self.nb :, :]
-            - turned[: self.nb, :]
-        )
 
     @evaluated("(nq),(nb),(ns),(nu),(nb)->(nv),(nb),(ns)")
     def hamilton_poincare(
@@ -298,20 +408,9 @@ class MomentumReduction(ReducedModel):
         return v, body_rate, pdot + self.input_matrix(q) @ u
 
     def _locked(self, inertia: Array, momenta: Array) -> Array:
-        """Velocities of the base, joints locked, for momenta (nb, k) in its basis."""
         if isinstance(self.robot.base.joint, joints.Free):
             return solve_rigid(inertia, momenta)
         return solve_positive_definite(inertia, momenta)
-
-    def _blocks(self, q: Vector) -> tuple[Array, Array, Array]:
-        """Mass matrix in blocks: base, base against shape, shape."""
-        mass, nb = self.robot.mass_matrix(q), self.nb
-        return mass[:nb, :nb], mass[:nb, nb:], mass[nb:, nb:]
-
-    def _along(self, q: Vector, s: Vector) -> Array:
-        """Derivative of the connection along a shape velocity."""
-        still = ca.SX(self.nb, 1)
-        return along(self.connection, q, self.robot.rate(q, ca.vertcat(still, s)))
 
     def _on_algebra(self, q: Vector, slopes: Array) -> Array:
         """Gradient in coordinates to left-trivialised derivatives, shape (nv,)."""
@@ -346,3 +445,30 @@ def momentum_reason(robot: Mechanism, momentum: tuple[float, ...] | None) -> str
         return reason + "is constant, and taken as zero since none was given"
     linear, angular = (np.linalg.norm(part) for part in (momentum[:3], momentum[3:]))
     return reason + f"is constant, {linear:.4g} kg m/s and {angular:.4g} kg m^2/s about the origin"
+
+
+def by_symmetry(system: System, momentum: ArrayLike | None) -> SymmetryReduction:
+    """Reduce a system with a symmetry group at a constant momentum."""
+    group: Any = system
+    dependent = tuple(group.fibre)
+    shape = tuple(i for i in range(system.nv) if i not in dependent)
+    given = np.zeros(len(dependent)) if momentum is None else momentum
+    value = read_group_momentum(system, len(dependent), given)
+    reason = symmetry_reason(system, None if momentum is None else value)
+    return SymmetryReduction(system, "symplectic", shape, dependent, reason, value)
+
+
+def read_group_momentum(system: System, nb: int, momentum: ArrayLike) -> tuple[float, ...]:
+    """Read a momentum of the group."""
+    value = finite_floats(momentum, f"system `{system.name}`, `momentum`", (nb,))
+    return tuple(float(x) for x in value)
+
+
+def symmetry_reason(system: System, momentum: tuple[float, ...] | None) -> str:
+    """Say why a system is reduced by its symmetry; None where no momentum was given."""
+    group: Any = system
+    names = ", ".join(group.freedom_names[i] for i in group.fibre)
+    reason = f"no energy and no input depends on where {names} move: their momentum is constant"
+    if momentum is None:
+        return f"{reason}, and taken as zero since none was given"
+    return f"{reason}, ({', '.join(f'{x:.4g}' for x in momentum)})"

@@ -15,7 +15,12 @@ from concur.reduction._coupled import CoupledReduction, coupled, following, roll
 from concur.reduction._dependents import choose_dependents, platform_freedoms, rows_change
 from concur.reduction._irregular import check_regular
 from concur.reduction._model import ReducedModel
-from concur.reduction._momentum import MomentumReduction, momentum_reason, read_momentum
+from concur.reduction._momentum import (
+    MomentumReduction,
+    by_symmetry,
+    momentum_reason,
+    read_momentum,
+)
 from concur.reduction._search import ROUNDING
 from concur.reduction._stages import (
     Stages,
@@ -64,7 +69,8 @@ def reduce(
         has any.
     momentum : array_like, optional
         Constant spatial momentum of a robot that floats freely, about the inertial origin,
-        [linear; angular], kg m/s and kg m^2/s, shape (6,); default zero.
+        [linear; angular], kg m/s and kg m^2/s, shape (6,); default zero. Of a `LagrangianSystem`
+        with `symmetry` that of its group, one number for each of its velocities.
     stages : str, sequence of str or mapping, optional
         Joints, by their bodies, to be reduced further, in this order: names, whose momentum is
         taken as zero, or a mapping from names to momenta (numbers, N m s and N s: one per
@@ -83,7 +89,8 @@ def reduce(
     -------
     ReducedModel
         The reduced model; `kind` is the reduction that was chosen and `reason` the reason. That
-        of a floating robot is a `MomentumReduction`, that of wheels a `WheelReduction`, that of
+        of a floating robot is a `MomentumReduction`, that of a system with a symmetry group a
+        `SymmetryReduction`, that of wheels a `WheelReduction`, that of
         both a `CoupledReduction`, that in stages a `StagedReduction`.
 
     Raises
@@ -117,12 +124,13 @@ def reduce(
     ('chaplygin', 5)
     """
     check_system(robot, "reduce, `robot`", ReductionError)
-    if not isinstance(robot, Mechanism) and momentum is None and stages is None:
-        return _any_system(robot)
+    symmetric = bool(getattr(robot, "fibre", ()))
+    if not isinstance(robot, Mechanism) and stages is None and (symmetric or momentum is None):
+        return by_symmetry(robot, momentum) if symmetric else _any_system(robot)
     robot = as_tree(
         robot,
         f"reduce `{robot.name}`, `{'momentum' if stages is None else 'stages'}`",
-        "Leave it out, write a zero momentum as constraints of the system, or describe the bodies.",
+        "Leave it out, declare `symmetry` of a LagrangianSystem, or describe the bodies.",
     )
     _no_names(robot, momentum)
     steps = () if stages is None else read_stages(robot, stages)
