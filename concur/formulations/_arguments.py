@@ -43,6 +43,51 @@ def quadratic_energy(space: Space, value: Any) -> ca.SX:
     return energy
 
 
+def drawn_frames(
+    space: Space, value: Any
+) -> tuple[tuple[tuple[str, str | None], ...], list[ca.SX]]:
+    """Names of frames that are drawn, each with the one a bar comes from, and their poses."""
+    if value is None:
+        return (), []
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        cure = 'Write {"pivot": casadi.SX.zeros(3), "bob": place}.'
+        raise space.refused("`drawn`", "frames by name", shown(value), cure)
+    names, found, poses = list(value), list[tuple[str, str | None]](), list[ca.SX]()
+    for k, (name, entry) in enumerate(value.items()):
+        pair = isinstance(entry, tuple) and len(entry) == 2
+        given, origin = entry if pair else (entry, names[k - 1] if k else None)
+        what = f"`drawn` `{name}`"
+        if k and origin not in names[:k]:
+            expected = f"the name of a frame before it ({', '.join(names[:k])})"
+            cure = "Put the frame from which the bar comes first."
+            raise space.refused(what, expected, shown(origin), cure, UnknownNameError)
+        pose = space.column(given, what)
+        if pose.shape in ((3, 1), (1, 3)):
+            pose = ca.vertcat(ca.horzcat(ca.SX.eye(3), ca.vec(pose)), ca.SX([[0, 0, 0, 1]]))
+        if pose.shape != (4, 4):
+            cure = "Join the rotation and the position with casadi.horzcat and vertcat."
+            came = f"shape {pose.shape}"
+            raise space.refused(what, "a position (3,) or a pose (4, 4)", came, cure, ShapeError)
+        if ca.depends_on(pose, space.v):
+            cure = "Write it in the configurations `q` of the factors."
+            raise space.refused(what, "an expression of configurations", "one of velocities", cure)
+        rotate = ca.Function("pose", [space.q], [pose])
+        for q, _ in space.samples():
+            matrix = np.array(rotate(q))
+            if not np.isfinite(matrix).all():
+                raise space.infinite(what, q)
+            turn = matrix[:3, :3]
+            off = float(np.abs(turn.T @ turn - np.eye(3)).max())
+            last = float(np.abs(matrix[3] - [0, 0, 0, 1]).max())
+            if max(off, last) > EXACT or np.linalg.det(turn) < 0.0:
+                came = f"a matrix that is {max(off, last):.3g} off at a random configuration"
+                cure = "Use `pose` of a factor in SO2, SO3, SE2 or SE3 for the rotation."
+                raise space.refused(what, "a rotation and a row 0, 0, 0, 1", came, cure)
+        found.append((name, origin))
+        poses.append(ca.densify(pose))
+    return tuple(found), poses
+
+
 def frame_matrix(space: Space, velocities: Sequence[Row]) -> ca.SX:
     """Matrix A of the frame's velocities, regular."""
     if len(velocities) != space.nv:

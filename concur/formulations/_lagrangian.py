@@ -33,6 +33,7 @@ from concur.codegen import (
 )
 from concur.errors import shown
 from concur.formulations._arguments import (
+    drawn_frames,
     force_unit,
     frame_matrix,
     input_rows,
@@ -43,6 +44,7 @@ from concur.formulations._expressions import SINGULAR, Row, Space, least_eigenva
 from concur.formulations._factor import Factor
 from concur.formulations._invariance import check_invariance, group_names
 from concur.groups import s2
+from concur.robot import unknown_name
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -76,6 +78,10 @@ class LagrangianSystem(EvaluatedMethods):
         such as "hull" in SE(3) without gravity, and along which no input acts: then `reduce` takes
         a constant momentum of theirs. Energies have to be written in the velocities v of the
         factors, which are those in body axes. Default: none.
+    drawn : mapping of str to casadi.SX, optional
+        Frames by name that the viewer and animations draw, in inertial axes: a position (3,), m, or
+        a pose (4, 4). A bar leads to each from the one before, or in ``(expression, name)`` from
+        the named one. Default: none, and no pictures.
 
     Raises
     ------
@@ -136,6 +142,8 @@ class LagrangianSystem(EvaluatedMethods):
     actuated_freedoms: tuple[int, ...]
     spins: tuple[float, ...]
     symmetry: tuple[str, ...]
+    drawn: tuple[tuple[str, str | None], ...]
+    poses_text: str
     framed: bool
     text: str
 
@@ -149,6 +157,7 @@ class LagrangianSystem(EvaluatedMethods):
         inputs: Any = None,
         name: str = "system",
         symmetry: str | Sequence[str] = (),
+        drawn: Any = None,
     ) -> None:
         space = Space.of(f"system `{name}`", factors)
         energy = space.without_spin(quadratic_energy(space, kinetic))
@@ -176,8 +185,12 @@ class LagrangianSystem(EvaluatedMethods):
             ["q", "v"],
             ["kinetic", "potential", "frame", "constraints", "inputs"],
         )
+        shown_frames, places = drawn_frames(space, drawn)
+        poses = ca.Function("poses", [space.q], places)
         values: dict[str, Any] = {
             "name": str(name),
+            "drawn": shown_frames,
+            "poses_text": poses.serialize(),
             "factors": space.factors,
             "freedom_names": tuple(label for label, _, _ in velocities),
             "effort_units": tuple(force_unit(space, row) for row in velocities),
@@ -662,6 +675,32 @@ class LagrangianSystem(EvaluatedMethods):
             The value.
         """
         return self.graph(q, ca.SX(self.nv, 1))[1]
+
+    @evaluated("(nq)->(4,4)")
+    def pose(self, q: Vector, frame: str) -> Matrix:
+        """Pose of a frame of `drawn` in inertial axes.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        frame : str
+            Name of the frame.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (4, 4), m.
+        """
+        names = [name for name, _ in self.drawn]
+        if frame not in names:
+            raise unknown_name(f"system `{self.name}`, `pose`", "frame", frame, names)
+        return ca.SX(self._poses.call([q])[names.index(frame)])
+
+    @cached_property
+    def _poses(self) -> ca.Function:
+        """Function of q to the poses of the drawn frames."""
+        return ca.Function.deserialize(self.poses_text)
 
     def _carried(
         self, q: Array, momenta: Array, act: Callable[[Factor, Array, Array], Array]

@@ -47,6 +47,12 @@ def recorded_robot(file: Hdf5File) -> tuple[Mechanism, tuple[Output, ...]]:
     >>> with hdf5_file("out/rover_arm/run.h5", "a run") as file:    # doctest: +SKIP
     ...     robot, outputs = recorded_robot(file)
     """
+    if "robot" not in file and "system" in (facts := file.attributes()):
+        file.refuse(
+            f"a run of `{shown(facts.get('plant', 'a system'))}`, a system without bodies",
+            expected="a run of a robot, whose file describes it",
+            cure="Load it in Python with its law: Run.load(path, servo).view().",
+        )
     robot, outputs = file.text("robot"), file.text("outputs")
     try:
         made = tuple(Output(**fields) for fields in json.loads(outputs))

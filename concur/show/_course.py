@@ -12,6 +12,7 @@ from scipy.ndimage import gaussian_filter1d
 
 from concur.show._drawing import Drawing
 from concur.show._outputs import few, places
+from concur.show._scenery import scenery
 from concur.show._space import SpaceRobot, add_axes3d, line_handles, set_proportions, set_window
 from concur.show.style import REFERENCE, Floats, output_color
 
@@ -57,7 +58,7 @@ class Course:
         ]  # fmt: skip
         curves = np.concatenate([np.empty((0, 3)), *references])
         self._low, self._high = windows(
-            seen, curves, base_poses(run, frames)[:, :3, 3], run.robot.ground_height, smoothing
+            seen, curves, base_poses(run, frames)[:, :3, 3], drawing.robot.ground_height, smoothing
         )
         size = self._high[0] - self._low[0]
         side = float(np.max(size))
@@ -86,7 +87,7 @@ class Course:
         """Entries of a legend, which needs `handler_map=TRIAD`."""
         dashes = Line2D([], [], color=REFERENCE, ls="--", lw=1.1, label="reference")
         com = [line for line in self.axes.lines if line.get_label() == "centre of mass"]
-        robot = line_handles(self.run.robot)
+        robot = line_handles(scenery(self.run.robot))
         return [*self._paths, *[dashes] * bool(self._dashes), *com, *robot]
 
     def show(self, frame: int) -> None:
@@ -165,5 +166,6 @@ def leaves_plane(run: Any) -> bool:
 
 def base_poses(run: Any, rows: NDArray[np.intp]) -> Floats:
     """Poses (k, 4, 4) of the base at samples of a run."""
-    base = run.robot.base.name
-    return np.array([np.asarray(run.robot.pose(run.q[row], base), float) for row in rows])
+    robot = scenery(run.robot)
+    base = robot.base.name
+    return np.array([np.asarray(robot.pose(run.q[row], base), float) for row in rows])

@@ -14,10 +14,10 @@ import numpy as np
 import trimesh
 from numpy.typing import NDArray
 
-from concur.errors import ConcurError
 from concur.outputs import Output
 from concur.robot import Body, Mechanism, Pose, Shape, Wheel, read_mesh, shortest_rotation
 from concur.show._outputs import frames_of
+from concur.show._scenery import scenery
 from concur.show.style import Floats
 
 SIDES = 16
@@ -75,7 +75,7 @@ class Placed:
     hands : ndarray, shape (m, 3)
         Points of the outputs.
     com : ndarray, shape (3,)
-        Centre of mass of the robot.
+        Centre of mass of the robot; without masses the base.
     """
 
     poses: dict[str, Floats]
@@ -101,29 +101,28 @@ class Drawing:
 
     Parameters
     ----------
-    robot : Mechanism
-        The robot.
+    robot : Mechanism or System
+        The robot, or a system with declared frames.
     q : array_like, shape (nq,)
         A configuration; a base without shapes or the box of its inertia is fitted to it.
     outputs : iterable of Output
         Outputs whose points are drawn.
 
+    Attributes
+    ----------
+    heavy : bool
+        Whether it has masses, and so a centre of mass; declared frames have none.
+
     Raises
     ------
     ConcurError
-        If the system has no bodies.
+        If the system has neither bodies nor declared frames.
     """
 
     def __init__(self, robot: Mechanism, q: Any, outputs: Iterable[Any] = ()) -> None:
-        if not hasattr(robot, "bodies"):
-            raise ConcurError(
-                f"figure of `{robot.name}`",
-                expected="a robot with bodies",
-                came="a system without bodies",
-                cure="Plot its configuration over time.",
-            )
-        self.robot, self.outputs = robot, on_bodies(outputs)
+        self.robot, self.outputs = (robot := scenery(robot)), on_bodies(outputs)
         self.root = robot.bodies[0].name
+        self.heavy = any(body.inertia.mass > 0.0 for body in robot.bodies)
         self.framed = tuple(dict.fromkeys([self.root, *(out.body for out in self.outputs)]))
         parents = [self.root, *(body.parent for body in robot.bodies)]
         unseen = {body.name for body in frames_of(robot) if parents.count(body.parent) > 1}
@@ -138,10 +137,13 @@ class Drawing:
         self.joints = [
             body.name for body in self._bodies[1:] if body.name not in self._carriers | solid
         ]
-        base = shapes.pop(self.root) or [self._box(poses)]
+        base = shapes.pop(self.root)
         wheels = {wheel.body for wheel in robot.wheels} - {self.root}
         drawn = [poses[body.name] for body in self._bodies]
         far = max(float(np.linalg.norm((p - poses[self.root])[:3, 3])) for p in drawn)
+        if not base:
+            frame = trimesh.creation.box((0.08 * far or 0.1,) * 3)
+            base = [self._box(poses) if self.heavy else frame]
         self.surfaces = [_surface(self.root, "base", base)]
         for wheel in robot.wheels:
             self.surfaces.append(self._wheel(wheel, 0.05 * far or 0.05))
@@ -188,10 +190,11 @@ class Drawing:
     def _bars(self, solid: set[str]) -> tuple[list[Any], list[str]]:
         """Ends (body, point) and role of each bar: "strut", "link" or "stub"."""
         zero, bodies = (0.0, 0.0, 0.0), self._bodies
-        # A line inside the box of the base is a mount, not a part of the arm.
+        # A line inside the box of the base is a mount, not a part of the arm; frames have no box.
+        mounts = {self.root} if self.heavy else set()
         found: list[tuple[str, Any]] = [
             (
-                "strut" if body.name in self._carriers or body.parent == self.root else "link",
+                "strut" if body.name in self._carriers or body.parent in mounts else "link",
                 ((body.parent, zero), (body.name, zero)),
             )
             for body in bodies[1:]

@@ -90,7 +90,7 @@ class SpaceRobot:
                 (f"output {output.name}", "D", 6 * small, output_color(number), "black")
                 for number, output in enumerate(drawing.outputs)
             ),
-            ("centre of mass", "X", 8 * small, COM, "black"),
+            *[("centre of mass", "X", 8 * small, COM, "black")] * drawing.heavy,
         ]
         self._marks = [
             axes.plot(
@@ -140,7 +140,7 @@ class SpaceRobot:
         return np.concatenate([*lines("edges"), *lines("marks"), at.bars, *frames])
 
     def _move_marks(self, at: Placed) -> None:
-        places = [at.joints, *at.hands[:, None], at.com[None]]
+        places = [at.joints, *at.hands[:, None], *[at.com[None]] * self.drawing.heavy]
         for line, points in zip(self._marks, places, strict=True):
             line.set_data_3d(*points.T)
 

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 SINGLE = ("t", "lyapunov", "scale", "margin", "constraint_residual", "energy", "work")
 """Arrays with one number per row."""
 
-DRAWN = "Plot it with run.plot(), or draw what moves from run.t and run.q."
-"""What to do instead of drawing a system without bodies."""
+DRAWN = "Declare frames as `drawn` of the LagrangianSystem, or plot the run with run.plot()."
+"""What to do for pictures of a system without bodies."""
 
 _COORDINATE_UNITS = {"x": "m", "y": "m", "z": "m", "heading": "rad"}
 """Unit of a coordinate of an output: those of a quaternion have none."""
@@ -296,7 +296,7 @@ class Run(RunData):
         ConcurError
             If `fps` or `speed` is not positive.
         """
-        as_tree(self.robot, f"animation of a run of `{self.robot.name}`", DRAWN)
+        _check_drawn(self.robot, "animation")
         return show("animation.animation", self, fps, speed)
 
     def _repr_html_(self) -> str:
@@ -329,7 +329,7 @@ class Run(RunData):
         """
         runs = (self,) if other is None else (self, other)
         for run in runs:
-            as_tree(run.robot, f"view of a run of `{run.robot.name}`", DRAWN)
+            _check_drawn(run.robot, "view")
         return show("viewer.view_runs", runs, port, browser)
 
     def _facts(self) -> dict[str, Any]:
@@ -371,6 +371,12 @@ class Run(RunData):
             **slip,
             **{name: json.dumps(value) for name, value in judged.items()},
         }
+
+
+def _check_drawn(system: System, what: str) -> None:
+    """Demand bodies, or frames that are drawn."""
+    if not getattr(system, "drawn", ()):
+        as_tree(system, f"{what} of a run of `{system.name}`", DRAWN)
 
 
 def _parts(path: str | PathLike[str], facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from concur.robot import Mechanism
 from concur.show._drawing import on_bodies
+from concur.show._scenery import scenery
 from concur.show.style import Floats
 from concur.simulation import Run
 from concur.stored import Recorded, read_recorded
@@ -73,7 +74,7 @@ class Film:
         values = {
             name: (arrays[name].reshape(len(arrays["t"]), -1), columns[name]) for name in FILMED
         }
-        return cls(run.robot, on_bodies(outputs), arrays["t"], arrays["q"], values)
+        return cls(scenery(run.robot), on_bodies(outputs), arrays["t"], arrays["q"], values)
 
     @classmethod
     def read(cls, name: str) -> Film:

@@ -265,6 +265,7 @@ class Scene:
         com, frames : bool
             Whether to show them.
         """
+        com = com and self.drawing.heavy
         self.com.visible, self.parts[0].opacity = com, 0.3 if com else self._opacity
         for frame in self.frames:
             frame.visible = frames
