@@ -2,8 +2,7 @@
 
 A citation is ``(5.4.30)`` or ``Theorem 5.4.2`` for the thesis, source 001, and ``Source 003, (12)``
 or ``003: (12)`` for another source. Functions are the public ones of `concur` and the oracles of
-the tests. A row of the page names equations and content; a row whose content ends in ``(text)`` has
-nothing to compute.
+the tests. A row of the page names equations, content and one of `KINDS`.
 """
 
 from __future__ import annotations
@@ -48,6 +47,11 @@ EQUATIONS = {
     "004": _ranges("", ("", 1, 145)),
 }
 """Numbered equations of each source, and the named statements of the thesis."""
+
+KINDS = ("computed", "used", "tests", "text")
+"""Kinds of equations: a public function returns it, functions rest on it, only tests contain it, or
+there is nothing to compute."""
+
 NAMED = r"(?:Theorem|Proposition|Lemma|Corollary) \d\.\d\.\d+|Table [23]\.1|(?:CON|NHR)\d"
 _NUMBER = r"(?<!\w)\((\d+(?:\.\d+)*)[ab]?\)"
 _LIST = rf"{_NUMBER}(?:(?:-| to |,? and |, ){_NUMBER})*".replace("(\\d", "(?:\\d")
@@ -68,7 +72,8 @@ def expanded(text: str) -> list[str]:
 
 def citations(docstring: str | None, source: str = THESIS) -> set[tuple[str, str]]:
     """Pairs of source and equation that a docstring cites; numbers alone are of `source`."""
-    text = " ".join((docstring or "").split())
+    # A number in an example is no citation.
+    text = " ".join(re.split(r"\n *Examples\n *-{3}", docstring or "")[0].split())
     found = {(other, n) for other, part in _OTHERS.findall(text) for n in expanded(part)}
     own = expanded(_OTHERS.sub(" ", text))
     if source == THESIS:
@@ -156,39 +161,53 @@ def index() -> tuple[Index, Index]:
             misprint = re.search(r"::misprint_(\d+)_", name)
             for key in citations(text, misprint[1] if misprint else THESIS):
                 names = found[kind].setdefault(key, [])
-                if all(name.rpartition(".")[2] != n.rpartition(".")[2] for n in names):
+                own = is_public(name), name.rpartition(".")[2]
+                if all(own != (is_public(n), n.rpartition(".")[2]) for n in names):
                     names.append(name)
     return found
 
 
-def rows(page: str) -> Iterator[tuple[str, str, str, str]]:
-    """Line, source, equations and content of each row of the page's tables of equations."""
+def rows(page: str) -> Iterator[tuple[str, str, str, str, str]]:
+    """Line, source, equations, content and kind of each row of the page's tables of equations."""
     for source, part in re.findall(r"^## Source (\d+)\n(.*?)(?=^## |\Z)", page, re.S | re.M):
         for line in part.splitlines():
-            if cells := re.fullmatch(r"\| ([^|]*[)\d]) \| ([^|]+) \|", line):
-                yield line, source, cells[1], cells[2]
+            if cells := re.fullmatch(r"\| ([^|]*[)\d]) \| ([^|]+) \| ([^|]+) \|", line):
+                yield line, source, cells[1], cells[2], cells[3]
 
 
 def fault(page: str, found: tuple[Index, Index] | None = None) -> str | None:
-    """The first equation without a row, function or test, or a citation of no equation."""
+    """The first equation without a row, function or test, of a wrong kind, or wrong citation."""
     functions, checks = found or index()
     listed: dict[str, list[str]] = {}
-    text = set()
-    for _, source, equations, content in rows(page):
+    kinds: dict[tuple[str, str], str] = {}
+    for _, source, equations, _, kind in rows(page):
         numbers = expanded(equations)
         listed.setdefault(source, []).extend(numbers)
-        text |= {(source, n) for n in numbers if content.endswith("(text)")}
+        kinds |= {(source, n): kind for n in numbers}
+        if kind not in KINDS:
+            return f"sources.md: {equations} of source {source} of the kind {kind}"
     for source, numbers in EQUATIONS.items():
         here = listed.get(source, [])
         if wrong := set(here) ^ set(numbers) or {n for n in here if here.count(n) > 1}:
             return f"sources.md: equations {sorted(wrong)} of source {source}"
     known = {(source, n) for source, numbers in EQUATIONS.items() for n in numbers}
-    for kind, links in (("function", functions), ("test", checks)):
+    for links in (functions, checks):
         if wrong := set(links) - known:
             return f"no such equation: {sorted((key, links[key]) for key in wrong)}"
-        if wrong := known - text - set(links):
-            return f"no {kind} cites {sorted(wrong)}"
+    public = {key for key, names in functions.items() if any(map(is_public, names))}
+    functional = {key for key in known if kinds[key] in ("computed", "used")}
+    if wrong := functional - public:
+        return f"no function cites {sorted(wrong)}"
+    if wrong := {key for key in public if kinds[key] == "tests"}:
+        return f"functions cite {sorted((key, functions[key]) for key in wrong)}, of tests only"
+    if wrong := {key for key in known if kinds[key] != "text"} - set(checks):
+        return f"no test cites {sorted(wrong)}"
     return None
+
+
+def is_public(name: str) -> bool:
+    """Whether a name is of the package, not of an oracle."""
+    return name.startswith("concur.")
 
 
 def names_in_cell(names: Iterable[str]) -> str:
@@ -201,16 +220,21 @@ def filled(page: str) -> str:
     """The page with the columns of functions and tests."""
     functions, checks = index()
     page = page.replace(
-        "| equations | content |\n| --- | --- |",
-        "| equations | content | function or oracle | test |\n| --- | --- | --- | --- |",
+        "| equations | content | kind |\n| --- | --- | --- |",
+        "| equations | content | kind | function or oracle | test |\n"
+        "| --- | --- | --- | --- | --- |",
     )
-    for line, source, equations, content in rows(page):
+    for line, source, equations, content, kind in rows(page):
         keys = [(source, n) for n in expanded(equations)]
         cells = []
         for links in (functions, checks):
             names = dict.fromkeys(name for key in keys for name in links.get(key, ()))
+            if (
+                links is functions and kind == "computed"
+            ):  # what returns it, not what transcribes it
+                names = dict.fromkeys(filter(is_public, names))
             cells.append(names_in_cell(names))
-        if content.endswith("(text)"):
-            cells = ["text", "text"]
-        page = page.replace(line, f"| {equations} | {content} | {cells[0]} | {cells[1]} |")
+        if kind == "text":
+            cells = ["", ""]
+        page = page.replace(line, f"| {equations} | {content} | {kind} | {cells[0]} | {cells[1]} |")
     return page

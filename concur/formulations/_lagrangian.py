@@ -111,8 +111,7 @@ class LagrangianSystem(EvaluatedMethods):
 
     References
     ----------
-    Source 000, (2.3), (2.4); source 002, (18), (19), (38)-(40); source 003, (10), (13), (14),
-    (19), (86)-(93), (96)-(113), (115)-(124), (136)-(142).
+    Source 002, (38)-(40); source 003, (86)-(93), (96)-(113), (115)-(124), (136)-(142).
 
     Examples
     --------
@@ -461,9 +460,6 @@ class LagrangianSystem(EvaluatedMethods):
         casadi.SX
             Pi, in the same order.
 
-        References
-        ----------
-        Thesis, (3.2.19), (3.3.38).
         """
         return self._carried(q, momentum, lambda f, q, mu: f.body_momentum(q, mu))
 
@@ -545,6 +541,10 @@ class LagrangianSystem(EvaluatedMethods):
         -------
         numpy.ndarray or casadi.SX
             The value, shape (nv,).
+
+        References
+        ----------
+        Source 000, (2.3), (2.4); source 002, (19); source 003, (13), (14).
         """
         w, wdot = v, vdot
         if self.framed:

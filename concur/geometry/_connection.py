@@ -118,7 +118,7 @@ class Connection(EvaluatedMethods):
 
         References
         ----------
-        Source 004, (42)-(46), (50)-(53), (84)-(87), (90).
+        Source 004, (42)-(46), (84)-(87), (90).
         """
         coordinates, own = _coordinates_and_frame(q, frame)
         n, where = own.n, "connection, `metric`"

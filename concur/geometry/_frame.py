@@ -153,7 +153,7 @@ class Frame(EvaluatedMethods):
 
         References
         ----------
-        Source 004, (3).
+        Source 004, (3); source 003, (17), (18).
         """
         x, fields = ca.SX.sym("q", self.nq), self.fields(q)
         there = self.graph(x)
@@ -181,7 +181,7 @@ class Frame(EvaluatedMethods):
 
         References
         ----------
-        Source 000, (2.6), (2.11); source 003, (8), (9), (12), (15); source 004, (3), (55).
+        Source 000, (2.6), (2.11); source 003, (12); source 004, (3), (55).
         """
         units = np.eye(self.n)
         brackets = [[self.bracket(q, u, w) for w in units] for u in units]

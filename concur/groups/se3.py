@@ -153,7 +153,7 @@ def adjoint(pose: Matrix) -> Matrix:
 
     References
     ----------
-    Thesis, (2.3.9), (2.4.22); source 004, (131)-(145).
+    Thesis, (2.3.9), (2.4.22); source 004, (140).
     """
     rotation = pose[:3, :3]
     return _dual(rotation, so3.skew(pose[:3, 3]) @ rotation)
@@ -175,7 +175,7 @@ def ad(twist: Vector) -> Matrix:
 
     References
     ----------
-    Source 004, (131)-(145).
+    Source 004, (132).
     """
     v, w = ca.vertsplit(twist, 3)
     return _dual(so3.skew(w), so3.skew(v))

@@ -25,10 +25,6 @@ def skew(w: Vector) -> Matrix:
     -------
     ndarray or casadi.SX, shape (3, 3)
         The antisymmetric matrix, an element of so(3).
-
-    References
-    ----------
-    Source 002, (1)-(8), (16), (43)-(48); source 003, (56)-(67).
     """
     zero = ca.SX(1, 1)
     return ca.blockcat([[zero, -w[2], w[1]], [w[2], zero, -w[0]], [-w[1], w[0], zero]])

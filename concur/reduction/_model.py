@@ -228,7 +228,7 @@ class ReducedModel(Lift):
 
         References
         ----------
-        Source 004, (4)-(17), (20), (22)-(26).
+        Source 004, (20).
         """
         if getattr(self.system, "spins", ()):
             raise ReductionError(

@@ -284,6 +284,10 @@ class MomentumReduction(SymmetryReduction):
     --------
     reduce : makes one.
 
+    References
+    ----------
+    Thesis, Theorem 3.3.6.
+
     Examples
     --------
     >>> import concur as cc

@@ -82,9 +82,25 @@ def test_numbers_of_a_misprint_are_of_its_source(equations) -> None:
     ("old", "new", "expected"),
     [
         ("| (2.5) |", "| (2.4) |", "equations ['2.5'] of source 000"),
-        ("| (3.1.2) | Euler-Lagrange equations |\n", "", "equations ['3.1.2'] of source 001"),
-        ("steps of its proof (text)", "steps of its proof", "no test cites [('001', '2.3.10')"),
+        (
+            "| (3.1.2) | Euler-Lagrange equations | tests |\n",
+            "",
+            "equations ['3.1.2'] of source 001",
+        ),
+        (
+            "steps of its proof | text",
+            "steps of its proof | used",
+            "no test cites [('001', '2.3.10')",
+        ),
         ("## Source 004", "## Source 005", "of source 004"),
+        ("| (2.5) | transitory relation | tests |", "| (2.5) | x | known |", "of the kind known"),
+        # A public function is needed to be computed, and denied by its citation to be of tests.
+        ("transitory relation | tests", "transitory relation | computed", "no function cites"),
+        (
+            "| (2.2.6) | product of exponentials | computed",
+            "| (2.2.6) | x | tests",
+            "of tests only",
+        ),
     ],
 )
 def test_missing_rows_are_found(equations, old: str, new: str, expected: str) -> None:
@@ -95,7 +111,7 @@ def test_missing_rows_are_found(equations, old: str, new: str, expected: str) ->
 @pytest.mark.parametrize("kind", [0, 1])
 def test_missing_and_unknown_citations_are_found(equations, kind: int) -> None:
     for drop, add, expected in (
-        (("002", "20"), None, f"no {('function', 'test')[kind]} cites [('002', '20')]"),
+        (("002", "19"), None, f"no {('function', 'test')[kind]} cites [('002', '19')]"),
         (None, ("003", "150"), "no such equation: [(('003', '150')"),
     ):
         found = [dict(links) for links in equations.index()]
@@ -126,9 +142,26 @@ def test_page_is_filled(equations) -> None:
     assert "`concur.robot.admissible`" in row
     assert "`tests/robot/test_screw.py::test_rolling_on_a_circle`" in row
     (row,) = (line for line in page.splitlines() if line.startswith("| (2.3.8), (2.3.10) |"))
-    assert row.endswith("| text | text |")
+    assert row.endswith("| steps of its proof | text |  |  |")
     rows = [line for line in page.splitlines() if line.startswith("| ")]
-    assert all(line.count(" | ") == 3 for line in rows)
+    assert all(line.count(" | ") == 4 for line in rows)
+
+
+def test_functions_are_credited_with_what_they_return(equations) -> None:
+    """Oracles stand beside equations that are used or of tests, never beside computed ones."""
+    page = plain(equations.filled(PAGE))
+    cells = [line.split(" | ") for line in page.splitlines() if re.match(r"\| .*[)\d] \|", line)]
+    functions = {kind: [row[3] for row in cells if row[2] == kind] for kind in equations.KINDS}
+    assert all(map(len, functions.values()))
+    assert all("concur." in names and "oracles" not in names for names in functions["computed"])
+    assert all("concur." in names for names in functions["used"])
+    assert not any("concur." in names for names in functions["tests"])
+    assert "concur.groups.so3.skew" not in page
+
+
+def test_numbers_in_examples_are_no_citations(equations) -> None:
+    text = "Thesis, (2.2.6).\n\n    Examples\n    --------\n    >>> text = '(3.1.2)'"
+    assert equations.citations(text) == {("001", "2.2.6")}
 
 
 # --- errata -----------------------------------------------------------------------------------
