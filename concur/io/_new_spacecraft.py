@@ -158,7 +158,7 @@ def new_spacecraft(source: Path, folder: Path, name: str) -> str:
     for group in groups:
         output = Output("hand", hand, group)
         try:
-            servo = Servo(reduce(robot), [output], 4.0, 4.0)
+            servo = Servo(reduce(robot), [output], 16.0, 8.0)
             q = max(_postures(robot, chain, PREFIX + arm.base.name), key=servo.margin)
         except ConcurError as error:
             why = str(error).replace(str(folder), name)
