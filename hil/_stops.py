@@ -85,10 +85,8 @@ def stop_of(record: Record, rig: Rig, seen: Evidence) -> tuple[Reason, int]:
     Reason NONE: nothing in the rows explains a stop.
     """
     k = seen.k
-    try:
-        recorded, blamed = Reason(int(record["reason"][k])), int(record["axis"][k])
-    except ValueError:
-        return Reason.NONE, -1
+    recorded = next((reason for reason in Reason if reason == record["reason"][k]), Reason.NONE)
+    blamed = int(np.nan_to_num(record["axis"][k]))
     if recorded in OUTSIDE:
         return recorded, -1
     fault = np.nan_to_num(record["fault"][k]).astype(np.int64)
