@@ -17,6 +17,7 @@ from hil._plan import sample_plan
 from hil._proof import load_proof
 from hil.bus import may_have_drives, open_bus
 from hil.clock import Clock, MonotonicClock, SteppedClock
+from hil.commission import Commissioner, load_commission
 from hil.controller import Controller, Mode, Outcome
 from hil.drives import make_drives
 from hil.emulator import Fault, World, scheduled_faults
@@ -190,6 +191,13 @@ def run_session(
         if proof is not None:
             proof.require(rig, rehearsal=mock)
         report("proof", 1.0)
+    known = None
+    if (
+        options.mode is Mode.DRIVE
+        and not issubclass(controller, Commissioner)
+        and may_have_drives(rig.bus)
+    ):
+        known = load_commission(rig)
     drives = make_drives(rig)
     refuse_overload(rig, drives)
     report("reference", 0.0)
@@ -244,6 +252,7 @@ def run_session(
             resets=options.resets,
             attended=options.heartbeat != "auto",
             start=None if proof is None else proof.start,
+            commission=known,
         )
         outcome = loop.run()
         outcome.quality.unrecorded = recorder.lost

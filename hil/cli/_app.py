@@ -210,6 +210,54 @@ def drive(
     )
 
 
+@_command(f"Example: concur-rig commission examples/rover_rig/rig.toml --mock\n\n{STATUS}")
+def commission(
+    rig: RigFile,
+    mock: bool = False,
+    out: Path | None = None,
+    heartbeat: str | None = None,
+    token: Annotated[str, typer.Option(envvar="CONCUR_RIG_TOKEN")] = "",
+    reset: bool = False,
+    yes: bool = False,
+    fault: FaultOption = None,
+    as_json: AsJson = False,
+) -> Any:
+    """Push each axis a little, compare its motion with the model, and permit to drive.
+
+    The robot is held at the start of its task. The result is written beside the rig file;
+    `drive` requires it, and the drives with which it was made.
+
+    Parameters
+    ----------
+    mock : bool
+        Use emulated drives in this process, in simulated time, without a bus.
+    out : path, optional
+        File of the result; default: beside the rig file, with --mock none.
+    heartbeat : str, optional
+        Source of the heartbeat: keys, the space bar held in this terminal (default); port, a
+        pendant.
+    token : str
+        Secret of the pendant, with --heartbeat port; default: random.
+    reset : bool
+        Clear earlier faults of the drives.
+    yes : bool
+        Confirm the torque limits without a prompt.
+    """
+    from hil.cli._commission import commission_rig
+
+    return commission_rig(
+        rig,
+        mock,
+        out,
+        as_json,
+        heartbeat=heartbeat,
+        token=token,
+        reset=reset,
+        yes=yes,
+        faults=fault,
+    )
+
+
 @_command(f"Example: concur-rig replay rig-records/rover-20260101-120000\n\n{STATUS}")
 def replay(
     record: Path,

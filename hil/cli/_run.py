@@ -157,13 +157,13 @@ def run_rig(
         raise _option("--fault", "an emulated rig: --mock or --emulate", "a real rig")
     console = Console(stderr=as_json)
     if kind is Mode.DRIVE:
-        _ask(rig, console, yes or emulate)
+        ask(rig, console, yes or emulate)
     with contextlib.ExitStack() as stack:
         clock = None
         if emulate:
             _check_machine(rig, console)
             clock = stack.enter_context(EmulatorProcesses(rig, injected)).clock
-        report = stack.enter_context(_progress(console))
+        report = stack.enter_context(progress(console))
         live = console.is_terminal and not as_json and kind is not Mode.MOCK
         options = SessionOptions(
             kind,
@@ -208,7 +208,7 @@ def _option(name: str, expected: str, came: str) -> ArmError:
     )
 
 
-def _ask(rig: Rig, console: Console, yes: bool) -> None:
+def ask(rig: Rig, console: Console, yes: bool) -> None:
     """Show the limits beside the certificate's bound, and ask for confirmation."""
     bound = load_bound(rig)
     console.print(limits_table(rig, bound))
@@ -247,7 +247,7 @@ def _ask(rig: Rig, console: Console, yes: bool) -> None:
 
 
 @contextlib.contextmanager
-def _progress(console: Console) -> Iterator[Any]:
+def progress(console: Console) -> Iterator[Any]:
     """Show progress bars of the preparation; hide them when the loop begins."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     bars = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)

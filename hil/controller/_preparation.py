@@ -59,13 +59,19 @@ def await_heartbeat(
         clock.sleep_until(clock.now() + POLL)
 
 
-def prepare_drives(drives: Sequence[Drive], bus: Bus, resets: bool) -> list[AxisCheck]:
-    """Write the settings of the drives, and test their watchdogs."""
+def prepare_drives(
+    drives: Sequence[Drive],
+    bus: Bus,
+    resets: bool,
+    approve: Callable[[Sequence[AxisCheck]], None] = lambda _: None,
+) -> list[AxisCheck]:
+    """Write the settings of the drives, and test their watchdogs once `approve` has seen them."""
     checks: list[AxisCheck] = []
     for drive in drives:
         if resets:
             drive.reset(bus)
         checks += drive.prepare(bus)
+    approve(checks)
     for kind in dict.fromkeys(type(drive) for drive in drives):
         checks += kind.prove([d for d in drives if type(d) is kind], bus)
     return checks

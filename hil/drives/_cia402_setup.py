@@ -113,6 +113,8 @@ class Cia402Setup:
         if vendor is None or product is None:
             return []
         came = f"vendor 0x{vendor:X}, product 0x{product:X}"
+        if serial := self.node.find(0x1018, 4, "I"):
+            came += f", serial number {serial}"
         return [self._check("identity (0x1018)", Finding.FOUND, "any", came)]
 
     def _inspect_mode(self) -> list[AxisCheck]:
