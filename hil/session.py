@@ -12,12 +12,12 @@ from typing import Any
 
 import msgpack
 
+from hil._commission import Commissioner, load_commission
 from hil._concur import Law, Tick, TrackingLaw, tracking_law
 from hil._plan import sample_plan
 from hil._proof import load_proof
 from hil.bus import may_have_drives, open_bus
 from hil.clock import Clock, MonotonicClock, SteppedClock
-from hil.commission import Commissioner, load_commission
 from hil.controller import Controller, Mode, Outcome
 from hil.drives import make_drives
 from hil.emulator import Fault, World, scheduled_faults
@@ -252,7 +252,7 @@ def run_session(
             resets=options.resets,
             attended=options.heartbeat != "auto",
             start=None if proof is None else proof.start,
-            commission=known,
+            **({} if known is None else {"approve": known.require}),
         )
         outcome = loop.run()
         outcome.quality.unrecorded = recorder.lost

@@ -9,9 +9,9 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from hil._commission import Commission, Commissioner, commission_file, conclude
 from hil.cli._check import BAD, checks_table, cures
 from hil.cli._run import ask, progress
-from hil.commission import Commission, Commissioner, commission_file, conclude
 from hil.controller import Mode
 from hil.emulator import Fault
 from hil.rig import load_rig

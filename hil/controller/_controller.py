@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
 from types import FrameType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -49,9 +48,6 @@ from hil.settings import Rig
 from hil.state._residual import CAUSES, Residual, acting
 from hil.state.estimator import Estimator
 from hil.state.pose_source import PoseReceiver
-
-if TYPE_CHECKING:
-    from hil.commission import Commission
 
 PATIENCE = 3.0
 """Time after arming in which all drives must report and be under power, s."""
@@ -183,8 +179,9 @@ class Controller:
         Whether a person is the operator; without a person a stop of category 2 holds for 1 s.
     start : StartRegion, optional
         Starts of the proof of the task; a run starts in one of them only.
-    commission : Commission, optional
-        Result of the commissioning: only its drives are armed.
+    approve : callable, optional
+        Called with the checks of the drives before any of them gets a torque, and again when the
+        round trips are measured; raises ArmError if the drives are not those of the commissioning.
 
     Raises
     ------
@@ -224,7 +221,7 @@ class Controller:
         resets: bool = False,
         attended: bool = True,
         start: StartRegion | None = None,
-        commission: Commission | None = None,
+        approve: Callable[[Sequence[AxisCheck]], None] = lambda checks: None,
     ) -> None:
         if mode is Mode.DRIVE and operator is None:
             raise ArmError(
@@ -247,7 +244,7 @@ class Controller:
         self.drives, self.bus, self.ring, self.mode = tuple(drives), bus, ring, mode
         self.operator, self.pose, self.recording = operator, pose, recording
         self.resets, self.attended, self.start = resets, attended, start
-        self.commission = commission
+        self.approve = approve
         self.clock = bus.clock
         self.quality = Quality()
         self.latch = Latch.from_rig(rig)
@@ -332,18 +329,12 @@ class Controller:
         self._arming.addressed = True
         # An interrupted preparation leads to the first cycle, which stops for the same reason.
         with suppress(_Interrupted), self._exchange.watching(self._interrupt):
-            self.checks = tuple(prepare_drives(self.drives, self.bus, self.resets, self._approve))
+            self.checks = tuple(prepare_drives(self.drives, self.bus, self.resets, self.approve))
             if operator is not None:
                 await_heartbeat(self.rig, operator, clock, self._is_interrupted)
             # This is last, as the drives receive frames from now on.
             self.checks += tuple(check_round_trips(self.rig, self._exchange))
-            if self.commission is not None:
-                self.commission.require_trips(self.checks)
-
-    def _approve(self, checks: Sequence[AxisCheck]) -> None:
-        """Reject drives that were not commissioned, before any of them gets a torque."""
-        if self.commission is not None:
-            self.commission.require_identity(checks)
+            self.approve(self.checks)
 
     def _is_interrupted(self) -> bool:
         return bool(self._signal)

@@ -63,7 +63,7 @@ def prepare_drives(
     drives: Sequence[Drive],
     bus: Bus,
     resets: bool,
-    approve: Callable[[Sequence[AxisCheck]], None] = lambda _: None,
+    approve: Callable[[Sequence[AxisCheck]], None] = lambda checks: None,
 ) -> list[AxisCheck]:
     """Write the settings of the drives, and test their watchdogs once `approve` has seen them."""
     checks: list[AxisCheck] = []

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hil.session
-from hil.commission import (
+from hil._commission import (
     LEAST,
     LONGEST,
     MOST,
@@ -37,6 +37,7 @@ from hil.errors import ArmError, RigFileError
 from hil.reasons import Reason
 from hil.session import SessionOptions, run_session
 from hil.state._differentiation import encoder_step
+from hil.state._residual import CAUSES
 from tests.hil.bench import EXAMPLES, ROVER, ROVER_MIT, Bench, rig_of
 from tests.hil.test_fault_table import motion, torque
 
@@ -44,22 +45,25 @@ AXES = "left_wheel", "right_wheel", "turret", "upper_arm", "forearm"
 
 
 def commissioned(file, folder, monkeypatch, inject=None, axis=None):
-    """Outcome and results of a commissioning, with a fault of one drive from the start on."""
+    """Outcome and results of a commissioning, with a fault of one drive from arming on."""
+    worlds, loops = [], []
 
-    class Faulty(World):
+    class Seen(World):
         def __init__(self, *arguments, **others):
             super().__init__(*arguments, **others)
-            if inject is not None:
-                inject(SimpleNamespace(world=self), AXES.index(axis))
-
-    loops = []
+            worlds.append(self)
 
     class Loop(Commissioner):
         def __init__(self, *arguments, **others):
             super().__init__(*arguments, **others)
             loops.append(self)
 
-    monkeypatch.setattr(hil.session, "World", Faulty)
+        def _loop(self):
+            if inject is not None:
+                inject(SimpleNamespace(world=worlds[0]), AXES.index(axis))
+            super()._loop()
+
+    monkeypatch.setattr(hil.session, "World", Seen)
     options = SessionOptions(Mode.MOCK, folder=folder / "run")
     result = run_session(rig_of(file), options, controller=Loop)
     return result.outcome, loops[0].found
@@ -90,10 +94,14 @@ FAULTS = {
     "reversed torque": (torque(-1.0), {Reason.WRONG_SIGN}, (-1.3, -0.7)),
     "reversed encoder": (motion(-1.0), {Reason.WRONG_SIGN}, (-1.3, -0.7)),
     "torque times 3": (torque(3.0), {Reason.TORQUE_SCALE, Reason.CONTACT}, (2.0, 4.0)),
-    "a third of the torque": (torque(1.0 / 3.0), {Reason.TORQUE_SCALE, Reason.CONTACT}, (0.2, 0.5)),
+    "a third of the torque": (
+        torque(1.0 / 3.0),
+        {Reason.TORQUE_SCALE, Reason.CONTACT, Reason.IGNORED},  # below 0.3 counts as none
+        (0.2, 0.5),
+    ),
     "no torque": (torque(0.0), {Reason.IGNORED, Reason.STUCK, Reason.CONTACT}, (-0.1, 0.1)),
-    "counts times 2": (motion(2.0), {Reason.COUNT_SCALE, Reason.TORQUE_SCALE}, (1.5, 2.5)),
-    "half the counts": (motion(0.5), {Reason.COUNT_SCALE, Reason.TORQUE_SCALE}, (0.4, 0.6)),
+    "counts times 2": (motion(2.0), CAUSES, (1.5, 2.5)),
+    "half the counts": (motion(0.5), CAUSES, (0.4, 0.6)),
 }
 
 
@@ -109,7 +117,9 @@ def test_wrong_directions_and_units_are_refused_by_the_axis(name, axis, tmp_path
         assert factors[0] < found[axis].factor < factors[1]
     else:
         assert outcome.reason in reasons, outcome.detail
-        assert f"axis `{axis}`" in outcome.detail
+        # The forearm moves with the upper arm: its encoder seems to stand still.
+        named = "forearm" if (name, axis) == ("half the counts", "upper_arm") else axis
+        assert f"axis `{named}`" in outcome.detail
 
 
 # -- thresholds ----------------------------------------------------------------------------------
@@ -222,24 +232,24 @@ def rows(name, what, came):
 def test_another_drive_is_refused_by_its_number_or_its_signature(written):
     known = load_commission(written)
     own = rows("turret", "identity (0x1018)", NUMBERED.identity)
-    known.require_identity(own)
+    known.require(own)
     for other in ([], rows("turret", "identity (0x1018)", "vendor 1, serial number 8")):
         with pytest.raises(ArmError, match="turret"):
-            known.require_identity(other)
+            known.require(other)
     room = 1e3 * (TRIP[0] + TRIP[1] * SIGNED.round_trip)
     for change, fits in ((0.99, True), (1.01, False), (-0.99, True), (-1.01, False)):
-        trips = rows("forearm", "round trip of a report, ms", f"{2.0 + change * room:.6g}")
+        trip = rows("forearm", "round trip of a report, ms", f"{2.0 + change * room:.6g}")
         if fits:
-            known.require_trips(trips)
+            known.require(own + trip)
         else:
             with pytest.raises(ArmError, match="forearm"):
-                known.require_trips(trips)
+                known.require(own + trip)
 
 
 def test_a_drive_with_another_number_gets_no_torque():
     axes = {name: dataclasses.replace(NUMBERED, identity="another") for name in AXES}
     known = Commission("", "", False, axes)
-    with Bench(commission=known, duration=0.1) as bench:
+    with Bench(approve=known.require, duration=0.1) as bench:
         with pytest.raises(ArmError, match="left_wheel"):
             bench.run()
         assert not bench.torque_since(0.0).any()

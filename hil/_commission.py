@@ -124,20 +124,22 @@ class Commission:
     def _document(self) -> dict[str, Any]:
         return {"format": FORMAT, "version": VERSION} | asdict(self)
 
-    def require_identity(self, checks: Sequence[AxisCheck]) -> None:
-        """Reject other drives than the commissioned ones, by what they report; ArmError."""
+    def require(self, checks: Sequence[AxisCheck]) -> None:
+        """Reject other drives than the commissioned ones; ArmError.
+
+        By what they report, and once round trips are among the checks, by these for drives that
+        have no serial number.
+        """
         found = _values(checks, "identity")
         for name, own in self.axes.items():
             if found.get(name, "") != own.identity:
                 raise _another(name, "drive", own.identity or "no identity", found.get(name, ""))
 
-    def require_trips(self, checks: Sequence[AxisCheck]) -> None:
-        """Reject drives without serial number whose round trip has changed; ArmError."""
-        found = _values(checks, "round trip")
-        for name, own in self.axes.items():
+        trips = _values(checks, "round trip")
+        for name, own in self.axes.items() if trips else ():
             if own.bound_by != "signature" or own.round_trip is None:
                 continue
-            trip = 1e-3 * float(found.get(name) or math.nan)
+            trip = 1e-3 * float(trips.get(name) or math.nan)
             if not abs(trip - own.round_trip) <= TRIP[0] + TRIP[1] * own.round_trip:
                 expected = f"a round trip near {1e3 * own.round_trip:.3g} ms"
                 raise _another(name, "signature of the drive", expected, f"{1e3 * trip:.3g} ms")
@@ -180,7 +182,7 @@ def load_commission(rig: Rig) -> Commission:
     Raises
     ------
     RigFileError
-        If there is none, or it was changed, or is about another rig or an emulated one.
+        If it is missing, or was changed, or is about another rig or an emulated one.
     """
     path = commission_file(rig)
     cure = "Run `concur-rig commission` with this rig."
@@ -296,7 +298,7 @@ class Commissioner(Controller):
         """Arm the rig, push each axis, stop, and judge the motions."""
         outcome = super().run()
         if not outcome.done:
-            return outcome
+            return replace(outcome, detail=self._during(outcome.detail))
         rows, _, _ = self.ring.take(0)
         columns = {name: np.array(part) for name, part in self.ring.layout.views(rows).items()}
         checks = []
@@ -309,6 +311,14 @@ class Commissioner(Controller):
             rows_of = [check for check in outcome.checks if check.axis == axis.name]
             self.found[axis.name] = _result(rows_of, factor, deviation, zero)
         return replace(outcome, checks=(*outcome.checks, *checks))
+
+    def _during(self, detail: str) -> str:
+        """The detail of a stop, with the axis that was pushed."""
+        gap = round(BETWEEN / self.rig.loop.period)
+        pushed = [push for push in self.pushes if self._law.index - push.first >= 0]
+        if not pushed or self._law.index >= pushed[-1].last + gap:
+            return detail
+        return f"while axis `{self.rig.axes[pushed[-1].axis].name}` was pushed: {detail}"
 
     def _factor(
         self, columns: Mapping[str, NDArray[np.float64]], push: Push, step: float
