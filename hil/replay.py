@@ -280,7 +280,7 @@ def _manifest_limits(record: Record, rig: Rig) -> Iterator[tuple[str, float, flo
 
 
 def _first_of_stop(record: Record) -> int:
-    """Row in which a run that this loop commands has stopped; -1: there is none."""
+    """Row in which a run that this loop commands has stopped; -1: no such row."""
     if record.manifest.get("mode") in ("listen", "shadow"):
         return -1  # another controller sent the torques
     stops = np.flatnonzero(record["state"] == State.STOP)
