@@ -1,28 +1,24 @@
 """Limits of joints, distances, margin and ground as bounds of rows of the shape acceleration.
 
-A coordinate q in [q_low, q_high], a speed within w, and a function h of the configuration that has
-to stay above zero are exponential barriers, with the rate alpha of `approach`:
-
-    qddot <= alpha^2 (q_high - q) - 2 alpha qdot,     qddot <= 2 alpha (w - qdot),
-    h'' >= -alpha^2 h - 2 alpha h',
-
-and the same from below: a coordinate then comes to its limit no faster than ``qdot = alpha
-(q_high - q)``. Loads of wheels and supports, moments about edges of their polygon, and forces of
-the ground along wheels are affine in the shape acceleration. A force of two components stays in a
-regular polygon inside the circle of friction.
+A coordinate q in [q_low, q_high], and a function h of the configuration that has to stay above
+zero, are barriers (`_barriers.py`) with both rates `approach`; a speed within w has
+``qddot <= 2 approach (w - qdot)``, and the same from below. Loads of wheels and supports, moments
+about edges of their polygon, and forces of the ground along wheels are affine in the shape
+acceleration. A force of two components stays in a regular polygon inside the circle of friction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array, Vector, constant
+from concur.codegen import Vector, constant
+from concur.control._barriers import Limit, LimitRow, Moved
 from concur.control._core import LawCore, approach
+from concur.control._holding import weights_held
 from concur.control._law import controls, least_root
 from concur.control._reading import read_each
 from concur.control._sharing import unfelt
@@ -43,7 +39,7 @@ from concur.robot import Clearance, Mechanism, as_tree, robot_size, solve_positi
 WEAK = 1e-2
 """Slope of a function of the configuration, over its usual size, below which little is asked."""
 
-UNSEEN = 1e-12
+SINGULAR = 1e-12
 """Square of a margin that counts as zero, so that singular configurations have a slope."""
 
 SIDES = 8
@@ -54,90 +50,85 @@ _TURNS = 2 * np.pi * (np.arange(SIDES) + 0.5) / SIDES
 _FACES = np.column_stack([np.cos(_TURNS), np.sin(_TURNS)]) / np.cos(np.pi / SIDES)
 
 
-@dataclass
-class LimitRow:
-    """Bounds of ``row sdot + drift``, such as those of a coordinate and of its freedom."""
-
-    row: Array
-    drift: Array
-    names: list[str] = field(default_factory=list)
-    low: list[Array] = field(default_factory=list)
-    high: list[Array] = field(default_factory=list)
-    unfelt: Array | None = None
-    """Row of controls that make no force on the shape; None without such controls."""
-    of_joint: bool = False
-    of_force: bool = False
-    """Whether it is a limit of forces, for which the motion slows down as for torques."""
-
-    def add(self, name: str, low: Array, high: Array) -> None:
-        """Add bounds by their name."""
-        self.names.append(name)
-        self.low.append(low)
-        self.high.append(high)
-
-    @property
-    def bounds(self) -> tuple[Array, Array]:
-        """The narrowest bounds, which do not cross: braking counts more than a speed."""
-        low, high = ca.mmax(ca.vertcat(*self.low)), ca.mmin(ca.vertcat(*self.high))
-        return ca.fmin(low, high), high
+def limit_rows(servo: LawCore, q: Vector, v: Vector, held: bool = False) -> list[LimitRow]:
+    """Rows of `families`, at all velocities v (nv,)."""
+    sdot, others = ca.SX.sym("sdot", servo.ns), ca.SX.sym("others", servo.nu - servo.model.nd)
+    torques = ca.SX(servo.nu, 1)
+    if needs_torques(servo):
+        model, weights = servo.model, servo.torque_weights
+        torques = controls(model, q, model.shape_forces(q, v, sdot), weights)[0]
+        if others.numel():
+            torques += unfelt(model.input_matrix(q), weights) @ others
+    found = families(servo, q, v, sdot, torques, held)
+    return [row for limits in found for row in LimitRow.of(limits, sdot, others)]
 
 
-def limit_rows(servo: LawCore, q: Vector, v: Vector) -> list[LimitRow]:
-    """Rows of the constraints of a servo, at all velocities v (nv,); those of forces first."""
+def families(
+    servo: LawCore, q: Vector, v: Vector, sdot: Vector, torques: Vector, held: bool = False
+) -> list[list[Limit]]:
+    """Constraints of a servo by kind, for a shape acceleration and controls; of forces first.
+
+    Those of the torques that hold the weight are among them on request, last.
+    """
     limits, system = servo.constraints, servo.model.system
     if limits is None or not isinstance(system, Mechanism):
         return []
     ground = ground_limits(servo)
-    rows = [*_ground(servo, system, ground, q, v), *_joints(servo, system, q, v)]
+    found = [_ground(servo, system, ground, q, v, sdot, torques)] if ground is not None else []
+    found.append(_joints(servo, system, q, v, sdot))
     if ground is not None:
-        rows += _at_rest(servo, system, ground, q, v)
+        found.append(_at_rest(servo, system, ground, q, v, sdot))
     if limits.margin is not None:
-        rows += _margin(servo, q, v)
+        found.append(_margin(servo, q, v, sdot))
     if (clearance := limits.clearance(system)) is not None:
-        rows += _distances(servo, system, clearance, q, v)
-    return rows
+        found.append(_distances(servo, system, clearance, q, v, sdot))
+    return [*found, weights_held(servo, q, v, sdot)] if held else found
 
 
-def _joints(servo: LawCore, system: Mechanism, q: Vector, v: Vector) -> list[LimitRow]:
+def needs_torques(servo: LawCore) -> bool:
+    """Whether a constraint depends on the controls: forces of the ground along wheels."""
+    limits = servo.constraints
+    return limits is not None and limits.grip is not None
+
+
+def _joints(servo: LawCore, system: Mechanism, q: Vector, v: Vector, sdot: Vector) -> list[Limit]:
     """Positions, speeds and accelerations of joints, and speeds of motors on several joints."""
     limits, model, rate = servo.constraints, servo.model, approach(servo)
-    horizontal, drift = model.lift(q)[0], model.velocity_drift(q, v)
+    vdot = model.lift(q)[0] @ sdot + model.velocity_drift(q, v)
     at, w = ca.SX.sym("q", system.nq), ca.SX.sym("v", system.nv)
-    moving = system.rate(at, w)
-    parts = [moving, ca.jacobian(moving, w), ca.jtimes(moving, at, moving)]
-    moved, slopes, carried = ca.Function("rates", [at, w], parts).call([q, v], True, False)
-    carried += slopes @ drift
-    rows = dict[Any, LimitRow]()
+    slopes = ca.jacobian(system.rate(at, w), w)
+    moved = Moved.along(servo, at, at, q, v, sdot)
+    rows = dict[Any, Limit]()
     places = [(body, k) for body in system.bodies for k in range(body.joint.nq)]
     for c, (body, k) in enumerate(places if limits.joints else []):
         low, high = map(float, system.limits[c])
         if np.isfinite([low, high]).any():
             unit = _unit_row(slopes, c)
             key = ("coordinate", c) if unit is None else ("freedom", unit)
-            rows[key] = row = LimitRow(slopes[c, :] @ horizontal, carried[c], of_joint=True)
-            bounds = [rate**2 * (end - q[c]) - 2 * rate * moved[c] for end in (low, high)]
+            rows[key] = row = Limit(moved.second[c], of_joint=True)
             name = body.joint_label
             if body.joint.nq > 1:
                 name = f"{body.joint.coordinate_names[k]} of {name}"
-            row.add(f"position of {name}", *bounds)
+            moved.add_ends(row, c, f"position of {name}", (low, high), rate, rate)
     speeds = system.speed_limits if limits.speeds else np.full(system.nv, np.inf)
     largest = limits.accelerations or {}
     for i, name in enumerate(system.freedom_names):
         if not (np.isfinite(speeds[i]) or name in largest):
             continue
-        row = rows.setdefault(("freedom", i), LimitRow(horizontal[i, :], drift[i], of_joint=True))
+        row = rows.setdefault(("freedom", i), Limit(vdot[i], of_joint=True))
         if np.isfinite(speeds[i]):
-            ends = (-float(speeds[i]), float(speeds[i]))
-            row.add(f"speed of {name}", *(2 * rate * (end - v[i]) for end in ends))
+            fastest = 2 * rate * float(speeds[i])
+            row.add(f"speed of {name}", -fastest, fastest, 2 * rate * v[i])
         if name in largest:
-            row.add(f"acceleration of {name}", -ca.SX(largest[name]), ca.SX(largest[name]))
+            most = float(largest[name])
+            row.add(f"acceleration of {name}", -most, most)
     for motor in system.motors if limits.speeds else ():
         if motor.speed == np.inf or len(motor.ratios) == 1:
             continue  # that of one joint is a limit of the joint
         ratios = ca.DM([[motor.ratios.get(name, 0.0) for name in system.freedom_names]])
-        row = LimitRow(ratios @ horizontal, ratios @ drift, of_joint=True)
-        ends = (-motor.speed, motor.speed)
-        row.add(f"speed of {motor.name}", *(2 * rate * (end - ratios @ v) for end in ends))
+        row = Limit(ratios @ vdot, of_joint=True)
+        fastest = 2 * rate * motor.speed
+        row.add(f"speed of {motor.name}", -fastest, fastest, 2 * rate * (ratios @ v))
         rows["motor", motor.name] = row
     return list(rows.values())
 
@@ -151,61 +142,73 @@ def _unit_row(slopes: ca.SX, c: int) -> int | None:
 
 
 def _distances(
-    servo: LawCore, system: Mechanism, clearance: Clearance, q: Vector, v: Vector
-) -> list[LimitRow]:
+    servo: LawCore, system: Mechanism, clearance: Clearance, q: Vector, v: Vector, sdot: Vector
+) -> list[Limit]:
     """Distances of capsules beyond the least ones."""
     at = ca.SX.sym("q", system.nq)
     beyond = clearance.seen(system, at) - ca.DM([*clearance.least.values()])
-    names = [f"distance of {name}" for name in clearance.least]
-    return _barriers(servo, names, at, beyond, WEAK * robot_size(system), (q, v), approach(servo))
+    names, rate = [f"distance of {name}" for name in clearance.least], approach(servo)
+    moved = Moved.along(servo, at, beyond, q, v, sdot)
+    return _above_zero(names, moved, WEAK * robot_size(system), rate)
 
 
-def _margin(servo: LawCore, q: Vector, v: Vector) -> list[LimitRow]:
+def _margin(servo: LawCore, q: Vector, v: Vector, sdot: Vector) -> list[Limit]:
     """Lower bound of the decoupling margin of the outputs beyond the least one."""
     model, least = servo.model, servo.constraints.margin
     at = ca.SX.sym("q", servo.nq)
     scaled = ca.diag(constant(servo.margins.scales[0])) @ servo.decoupling(at)
     own = ca.triu2symm(ca.triu(scaled @ solve_positive_definite(model.mass_matrix(at), scaled.T)))
-    known = least_root(own + UNSEEN * ca.SX.eye(servo.size))
-    return _barriers(
-        servo, ["least margin"], at, known - least, WEAK * least, (q, v), approach(servo)
-    )
+    beyond = least_root(own + SINGULAR * ca.SX.eye(servo.size)) - least
+    moved = Moved.along(servo, at, beyond, q, v, sdot)
+    return _above_zero(["least margin"], moved, WEAK * least, approach(servo))
+
+
+def _above_zero(names: Sequence[str], moved: Moved, weak: float, rate: float) -> list[Limit]:
+    """Limits that keep functions of the configuration above zero, at a rate of approach."""
+    found = [Limit(moved.second[k], weak=weak) for k in range(len(names))]
+    for k, name in enumerate(names):
+        moved.add_ends(found[k], k, name, (0.0, np.inf), rate, rate)
+    return found
 
 
 def _ground(
-    servo: LawCore, system: Mechanism, kept: GroundLimits | None, q: Vector, v: Vector
-) -> list[LimitRow]:
+    servo: LawCore,
+    system: Mechanism,
+    kept: GroundLimits,
+    q: Vector,
+    v: Vector,
+    sdot: Vector,
+    torques: Vector,
+) -> list[Limit]:
     """Loads of wheels and supports, moments about edges of their polygon, and friction."""
-    if kept is None:
-        return []
-    model, sdot = servo.model, ca.SX.sym("sdot", servo.ns)
-    others = ca.SX.sym("others", max(servo.nu - servo.ns, 0))
+    model = servo.model
     vdot = model.lift(q)[0] @ sdot + model.velocity_drift(q, v)
     found, loads = kept.beyond(system, q, v, vdot)
+    inside = dict[str, Any]()
     if kept.grips:
-        torques = controls(model, q, model.shape_forces(q, v, sdot), servo.torque_weights)[0]
-        if others.numel():
-            torques += unfelt(model.input_matrix(q), servo.torque_weights) @ others
         rest = system.inverse_dynamics(q, v, vdot) - system.actuation(q) @ torques
         forces = wheel_forces(system, q, rest)
         for name, grip in kept.grips.items():
             k = kept.names.index(name)
             faces = _FACES if forces[k].numel() == 2 else np.array([[1.0], [-1.0]])
             found += [(f"grip of {name}", grip * loads[k] - ca.dot(c, forces[k])) for c in faces]
-    beyond, x = ca.vertcat(*(part for _, part in found)), ca.vertcat(sdot, others)
-    slopes, drifts = ca.jacobian(beyond, x), ca.substitute(beyond, x, ca.SX.zeros(x.numel()))
-    rows = list[LimitRow]()
-    for k, (name, _) in enumerate(found):
-        own, free = slopes[k, : servo.ns], slopes[k, servo.ns :]
-        row = LimitRow(own, drifts[k], unfelt=free if others.numel() else None, of_force=True)
-        row.add(name, ca.SX(0), ca.SX(np.inf))
-        rows.append(row)
-    return rows
+            # The circle inside of the polygon.
+            most = grip * np.cos(np.pi / SIDES) * loads[k]
+            held = ca.sumsqr(forces[k]) <= most**2
+            inside[f"grip of {name}"] = [ca.logic_and(most >= 0.0, held)]
+    limits = list[Limit]()
+    for name, beyond in found:
+        limits.append(limit := Limit(beyond, of_force=True))
+        limit.add(name, 0.0, np.inf)
+        if name in inside:  # once for all sides
+            limit.kept = inside[name]
+            inside[name] = []
+    return limits
 
 
 def _at_rest(
-    servo: LawCore, system: Mechanism, kept: GroundLimits, q: Vector, v: Vector
-) -> list[LimitRow]:
+    servo: LawCore, system: Mechanism, kept: GroundLimits, q: Vector, v: Vector, sdot: Vector
+) -> list[Limit]:
     """Loads and moments at rest: an arm that moves outwards stops while it can.
 
     A robot may brake no faster than it would fall over, which bounds the rate of the approach.
@@ -215,9 +218,10 @@ def _at_rest(
     size, pull = robot_size(system), float(np.linalg.norm(system.gravity))
     weight = pull * sum(body.inertia.mass for body in system.bodies)
     beyond = ca.vertcat(ca.SX(0, 1), *(part for _, part in found))
-    moved = [k for k in range(beyond.numel()) if ca.depends_on(beyond[k], at)]
-    names, rate = [found[k][0] for k in moved], min(approach(servo), np.sqrt(pull / size))
-    return _barriers(servo, names, at, beyond[moved], 1e-2 * WEAK * weight, (q, v), rate)
+    places = [k for k in range(beyond.numel()) if ca.depends_on(beyond[k], at)]
+    names, rate = [found[k][0] for k in places], min(approach(servo), np.sqrt(pull / size))
+    moved = Moved.along(servo, at, beyond[places], q, v, sdot)
+    return _above_zero(names, moved, 1e-2 * WEAK * weight, rate)
 
 
 class GroundLimits(NamedTuple):
@@ -299,36 +303,3 @@ def ground_limits(servo: LawCore) -> GroundLimits | None:
                 cure="Limit their loads, `least_load`.",
             )
     return GroundLimits(names, loads, grips, limits.tipping or 0.0, edges, compliance)
-
-
-def _barriers(
-    servo: LawCore,
-    names: Sequence[str],
-    at: ca.SX,
-    beyond: ca.SX,
-    weak: float,
-    state: tuple[Vector, Vector],
-    alpha: float,
-) -> list[LimitRow]:
-    """Rows that keep functions of the configuration `at` above zero, at a rate of approach.
-
-    Where the slope of one is below `weak`, no acceleration changes it much, and any that keeps it
-    would be large: less is asked there, and nothing where the slope is zero.
-    """
-    model, system = servo.model, servo.model.system
-    w = ca.SX.sym("v", system.nv)
-    moving = system.rate(at, w)
-    change = ca.jtimes(beyond, at, moving)
-    parts = [beyond, change, ca.jacobian(change, w), ca.jtimes(change, at, moving)]
-    value, rate, slopes, carried = ca.Function("barriers", [at, w], parts).call(state, True, False)
-    drifts, slopes = (
-        carried + slopes @ model.velocity_drift(*state),
-        slopes @ model.lift(state[0])[0],
-    )
-    low, found = -(alpha**2) * value - 2.0 * alpha * rate, list[LimitRow]()
-    for k, name in enumerate(names):
-        share = ca.fmin(1.0, ca.sumsqr(slopes[k, :]) / weak**2)
-        asked = low[k] - drifts[k]
-        found.append(row := LimitRow(slopes[k, :], drifts[k]))
-        row.add(name, drifts[k] + ca.fmin(asked, share * asked), ca.SX(np.inf))
-    return found

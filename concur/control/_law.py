@@ -23,6 +23,7 @@ import numpy as np
 
 from concur.codegen import Array, Vector, constant
 from concur.control._core import OUTPUTS, LawCore, approach
+from concur.control._margins import Margins
 from concur.control._sharing import minus_inverse, share
 from concur.control._tracking import command
 from concur.outputs import output_motion
@@ -57,6 +58,8 @@ class ShapeCommand(NamedTuple):
         Smallest pivot met, or a lower bound of the margin, a number without unit; 1 with damping.
     usual : casadi.SX
         The same in the scales of damping, in which it is 1 in a usual configuration.
+    least_usual : casadi.SX
+        A lower bound of it that takes fewer operations.
     missed : casadi.SX
         Part of the residual that damping does not achieve, shape (size,): exactly zero where
         nothing is damped.
@@ -72,6 +75,7 @@ class ShapeCommand(NamedTuple):
     shape_acceleration: Array
     pivot: Array
     usual: Array
+    least_usual: Array
     missed: Array
     side: Array
     error: Array
@@ -99,16 +103,18 @@ def shape_command(
     decoupling = jacobian @ model.lift(q)[0]
     if servo.redundancy is None and threshold is None:
         # The lift's poles turn this sign too.
-        solution, least, side = solve_scaled(decoupling, residual, *servo.margins.scales)
+        turned = decoupling
+        solution, least, side, volume = solve_scaled(decoupling, residual, *servo.margins.scales)
         decoupling, residual = seen.unturned(decoupling), seen.unturned(residual)
-        missed, usual = ca.SX(servo.size, 1), least
+        missed, usual, below = ca.SX(servo.size, 1), least, least
         if servo.margins.usual is not None:
             # A damped law may pass singular configurations of its outputs.
-            rows, columns = servo.margins.usual, servo.margins.scales[1]
-            scaled = ca.diag(constant(rows)) @ decoupling @ ca.diag(1 / columns)
-            size = ca.norm_fro(minus_inverse(ca.chol(scaled @ scaled.T)))
-            usual, side = ca.if_else(size < ca.inf, 1.0 / size, 0.0), model.side(q)
-        return ShapeCommand(decoupling, residual, solution, least, usual, missed, side, error)
+            usual, side = usual_margin(servo, decoupling), model.side(q)
+            parts = [(part.velocity.shape[0], part.turn is not None) for part in seen.parts]
+            below = _below_usual(servo.margins, parts, turned, volume)
+        return ShapeCommand(
+            decoupling, residual, solution, least, usual, below, missed, side, error
+        )
 
     # Squares of the matrix are graded along the outputs' axes, where light wrists turn: there
     # elimination loses nothing.
@@ -152,7 +158,35 @@ def shape_command(
         solved = solve_positive_definite(damped, rows * (residual - decoupling @ pull))
         missed, pivot = damping @ solved / rows, ca.SX(1)
     solution = pull + pushed(solved)
-    return ShapeCommand(decoupling, residual, solution, pivot, usual, missed, side, error)
+    return ShapeCommand(decoupling, residual, solution, pivot, usual, usual, missed, side, error)
+
+
+def usual_margin(servo: LawCore, decoupling: Array) -> Array:
+    """`ShapeCommand.usual` of as many outputs as shape velocities."""
+    rows, columns = servo.margins.usual, servo.margins.scales[1]
+    scaled = ca.diag(constant(rows)) @ decoupling @ ca.diag(1 / columns)
+    size = ca.norm_fro(minus_inverse(ca.chol(scaled @ scaled.T)))
+    return ca.if_else(size < ca.inf, 1.0 / size, 0.0)
+
+
+def _below_usual(
+    margins: Margins, parts: Sequence[tuple[int, bool]], matrix: Array, volume: Array
+) -> Array:
+    """A lower bound of `ShapeCommand.usual` from the volume of the matrix and the size of its rows.
+
+    With the eigenvalues of the square S of the scaled matrix, of size n, Maclaurin's inequality
+    bounds the sum of all products of n - 1 of them: ``tr S^-1 <= n (tr S / n)^(n - 1) / det S``.
+    `parts` are numbers of rows, and whether these are turned against the outputs' axes.
+    """
+    (rows, columns), n = margins.scales, matrix.shape[0]
+    smallest, start = np.array(margins.usual), 0
+    for count, turned in parts:
+        own = smallest[start : (start := start + count)]
+        if turned:  # three components of a vector share a factor; a smaller one keeps the bound
+            own[:] = np.repeat(own.reshape(-1, 3).min(axis=1), 3)
+    scaled = ca.diag(constant(smallest)) @ matrix @ ca.diag(constant(1 / columns))
+    mean, whole = ca.sumsqr(scaled) / n, ca.fabs(volume) * float(np.prod(smallest / rows))
+    return whole / ca.sqrt(n * mean ** (n - 1))
 
 
 class LawParts(NamedTuple):
@@ -165,13 +199,15 @@ class LawParts(NamedTuple):
     shape_acceleration : casadi.SX
         sdot, shape (ns,).
     margins : casadi.SX
-        Bounds of the margin: of the outputs, the same in the scales of damping, and that of wheels
-        and controls, shape (3,).
+        Bounds of the margin: of the outputs, and that of wheels and controls, shape (2,).
+    least_usual : casadi.SX
+        As of `ShapeCommand`.
     """
 
     results: dict[str, Any]
     shape_acceleration: Array
     margins: Array
+    least_usual: Array
 
 
 def law_parts(servo: LawCore, inputs: Mapping[str, Array], threshold: float | None) -> LawParts:
@@ -184,8 +220,9 @@ def law_parts(servo: LawCore, inputs: Mapping[str, Array], threshold: float | No
     results = {"u": torques, "pivot": ca.fmin(found.pivot, others), "missed": found.missed}
     results |= {"scale": 1, "side": found.side * side, "active": ca.SX(0, 1)}
     rate = integral_rate(servo, found.error, found.missed) if servo.nz else ca.SX(0, 1)
-    margins = ca.vertcat(found.pivot, found.usual, others)
-    return LawParts(results | {"zdot": rate}, found.shape_acceleration, margins)
+    margins = ca.vertcat(found.pivot, others)
+    results |= {"zdot": rate}
+    return LawParts(results, found.shape_acceleration, margins, found.least_usual)
 
 
 def integral_rate(servo: LawCore, error: Array, missed: Array) -> Array:
@@ -249,16 +286,17 @@ def side(servo: LawCore, q: Vector) -> Array:
 
 def solve_scaled(
     matrix: ca.SX, right: Array, rows: np.ndarray, columns: np.ndarray
-) -> tuple[Array, Array, Array]:
+) -> tuple[Array, Array, Array, Array]:
     """Solve a square equation; `least` and `side` as from `solve_square`, of the scaled matrix.
 
     Rows are multiplied by `rows` and columns divided by `columns`, shape (n,); the solution is that
-    of the equation as given.
+    of the equation as given. The last result is the determinant of the scaled matrix, but for its
+    sign.
     """
     if not matrix.is_dense():
         scaled = ca.diag(constant(rows)) @ matrix @ ca.diag(constant(1 / columns))
-        solved, least, _, side = solve_square(scaled, rows * right)
-        return solved / columns, least, side
+        solved, least, _, side, volume = solve_square(scaled, rows * right)
+        return solved / columns, least, side, volume
     # A common factor and the columns' scales need not go through the elimination.
     scaled = ca.diag(constant(rows / rows[0])) @ matrix
     upper, turned = _triangle(scaled, constant(rows / rows[0]) * right)
@@ -273,8 +311,9 @@ def solve_scaled(
     for k, column in enumerate(columns / rows[0]):
         square += column**2 * ca.sumsqr(minus[k, k:])
     least = ca.if_else(square < ca.inf, 1.0 / ca.sqrt(square), 0.0)
-    side = ca.sign(reduce(mul, [upper[k, k] for k in range(len(rows))]))
-    return ca.vertcat(*reversed(solution)), least, side
+    volume = reduce(mul, [upper[k, k] for k in range(len(rows))])
+    unit = float(np.prod(rows[0] / columns))
+    return ca.vertcat(*reversed(solution)), least, ca.sign(volume), unit * volume
 
 
 def _triangle(matrix: Array, right: Array) -> tuple[Array, Array]:
@@ -294,20 +333,22 @@ def _triangle(matrix: Array, right: Array) -> tuple[Array, Array]:
     return both[:, :n], both[:, n]
 
 
-def solve_square(matrix: Array, right: Array) -> tuple[Array, Array, Array, Array]:
-    """Solve by Householder QR: solution, least, largest, side.
+def solve_square(matrix: Array, right: Array) -> tuple[Array, Array, Array, Array, Array]:
+    """Solve by Householder QR: solution, least, largest, side, volume.
 
     `least` is a lower bound of the smallest singular value, at worst sqrt(n) too small: one over
     the Frobenius norm of the inverse. The smallest pivot can be a hundred times too large.
     `largest` bounds the largest singular value: the Frobenius norm. `side` is the sign of the
-    determinant, up to one that is the same for all matrices of its sparsity.
+    determinant, up to one that is the same for all matrices of its sparsity, and `volume` the
+    determinant but for its sign.
     """
     reflectors, upper, scales, rows, columns = ca.qr_sparse(matrix)
     solution = ca.qr_solve(right, reflectors, upper, scales, rows, columns)
     # A zero on the diagonal leaves NaN behind, which must not pass for a large number.
     size = ca.norm_fro(minus_inverse(upper))
     least = ca.if_else(size < ca.inf, 1.0 / size, 0.0)
-    return solution, least, ca.norm_fro(upper), side_of_factor(scales)
+    volume = reduce(mul, [upper[k, k] for k in range(matrix.shape[0])])
+    return solution, least, ca.norm_fro(upper), side_of_factor(scales), volume
 
 
 def controls(
@@ -328,7 +369,7 @@ def controls(
         torques = share(actuation, forces, weights)[0]
         _, least, largest = share(scaled, forces)  # weights do not make it singular
         return torques, least / largest, ca.SX(1)
-    torques, least, largest, side = solve_square(scaled, ca.diag(rows) @ forces)
+    torques, least, largest, side, _ = solve_square(scaled, ca.diag(rows) @ forces)
     return ca.diag(columns) @ torques, least / largest, side
 
 
@@ -390,7 +431,7 @@ def signed_margin(servo: LawCore, q: ca.SX) -> Array:
     scaled = ca.diag(constant(servo.margins.scales[0])) @ servo.decoupling(q)
     mass = servo.model.mass_matrix(q)
     if servo.size == servo.ns:
-        inverse, _, _, side = solve_square(scaled, ca.SX.eye(servo.size))
+        inverse, _, _, side, _ = solve_square(scaled, ca.SX.eye(servo.size))
         return side / ca.sqrt(ca.trace(inverse.T @ mass @ inverse))
     own = scaled @ solve_positive_definite(mass, scaled.T)
     return 1.0 / ca.sqrt(ca.trace(solve_positive_definite(own, ca.SX.eye(servo.size))))

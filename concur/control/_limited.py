@@ -37,10 +37,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from concur.codegen import LARGEST, Array, Vector, constant, quadratic_program
-from concur.control._constraint_rows import LimitRow, limit_rows
+from concur.codegen import LARGEST, Array, constant, quadratic_program
+from concur.control._barriers import LimitRow
+from concur.control._constraint_rows import families, limit_rows
 from concur.control._core import OUTPUTS, LawCore, approach
-from concur.control._holding import holding
+from concur.control._holding import torque_bounds
 from concur.control._law import (
     all_velocities,
     controls,
@@ -48,9 +49,9 @@ from concur.control._law import (
     law_graph,
     law_parts,
     shape_command,
+    usual_margin,
 )
 from concur.control._sharing import unfelt
-from concur.robot import control_velocities, speed_torque_line
 
 SLACK = 1e-6
 """Square of what a joint's row may miss, both in units of energy, against the outputs' error."""
@@ -64,46 +65,18 @@ WEIGHT = 0.1
 UNSOLVED = "steps of the solver"
 """Name of the bound of the programs' steps; torques then are within limits, and not the nearest."""
 
-UNSEEN = 1e-9
+EASE = 1e-9
 """Price of controls that make no force on the shape, against accelerations of the same effort."""
 
 TINY = 1e-30
 """Keeps divisors from zero."""
 
 
-def torque_bounds(servo: LawCore, q: Vector, v: Vector) -> tuple[Array, Array]:
-    """Lower and upper limits of the controls, shape (nu,), with the motors' line of speed."""
-    low, high = (ca.SX(ca.DM(side)) for side in np.asarray(servo.torque_limits).T)
-    motors = getattr(servo.model.system, "motors", ())
-    if any(motor.no_load_speed < np.inf for motor in motors):
-        speeds = control_velocities(servo.model.system, q, v)
-        for k, motor in enumerate(motors, servo.nu - len(motors)):
-            if motor.no_load_speed < np.inf:
-                least, most = speed_torque_line(motor.stall, motor.no_load_speed, speeds[k])
-                low[k], high[k] = ca.fmax(low[k], least), ca.fmin(high[k], most)
-    return low, high
-
-
-def _holding_rows(servo: LawCore, q: Vector, v: Vector) -> list[LimitRow]:
-    """Barriers of the torques that hold the weight."""
-    if (weight := holding(servo, q, v)) is None:
-        return []
-    vdot, rows = ca.SX.sym("vdot", servo.nv), list[LimitRow]()
-    slopes = ca.jacobian(weight.second(vdot), vdot) @ servo.model.lift(q)[0]
-    drift = weight.second(servo.model.velocity_drift(q, v))
-    least, most = weight.bounds(*torque_bounds(servo, q, 0 * v))
-    for k, place in enumerate(weight.places):
-        rows.append(row := LimitRow(slopes[k, :], drift[k]))
-        row.add(f"weight on {servo.model.control_names[place]}", least[k], most[k])
-    return rows
-
-
 def limit_names(servo: LawCore) -> tuple[str, ...]:
     """Names of the limits of a servo in the order of `active`."""
     names = [f"torque of {name}" for name in servo.model.control_names]
     q, v = ca.SX.sym("q", servo.nq), ca.SX.sym("v", servo.nv)
-    rows = [*limit_rows(servo, q, v), *_holding_rows(servo, q, v)]
-    names += [name for row in rows for name in row.names]
+    names += [name for row in limit_rows(servo, q, v, held=True) for name in row.names]
     names += ["margin"] * (servo.damping_threshold is not None)
     return (*dict.fromkeys(names), UNSOLVED)
 
@@ -128,50 +101,66 @@ def law_function(servo: LawCore, limited: bool = True) -> ca.Function:
         return law_graph(inputs, law_parts(servo, inputs, servo.damping_threshold).results)
     free, kept = _free(servo, inputs), _kept(servo)
     symbols = {name: ca.MX.sym(name, symbol.shape[0]) for name, symbol in inputs.items()}
-    *results, sdot, margins, beyond = free(*symbols.values())
-    given = [*results, *symbols.values(), sdot, margins]
+    *given, doubtful, near = free(*symbols.values())
+    given += symbols.values()
+    if servo.damping_threshold is not None:
+        doubtful = ca.logic_or(doubtful, _damped(servo)(near, symbols["q"]))
     own = [ca.MX.sym(f"x{k}", value.shape[0]) for k, value in enumerate(given)]
-    yes = ca.Function("limited", own, kept(*own[len(OUTPUTS) :]))
+    yes = ca.Function("limited", own, kept(*own))
     no = ca.Function("free", own, own[: len(OUTPUTS)])
-    found = ca.Function.if_else("limits", yes, no)(beyond, *given)
+    found = ca.Function.if_else("limits", yes, no)(doubtful, *given)
     return law_graph(symbols, dict(zip(OUTPUTS, found, strict=True)))
 
 
 def _free(servo: LawCore, inputs: Mapping[str, Array]) -> ca.Function:
-    """The servo without limits: `OUTPUTS`, sdot, margins, and 1 if it misses a limit, else 0."""
+    """The servo without limits: `OUTPUTS`, sdot, margins, and 0 if it keeps all limits for sure.
+
+    Conditions that are enough take fewer operations than those that have to hold; `_kept` has them.
+    The last result is 0 if the margin is above the zone of damping for sure.
+    """
     q, v = inputs["q"], all_velocities(servo, inputs)
     parts = law_parts(servo, inputs, None)
     (low, high), u = torque_bounds(servo, q, v), parts.results["u"]
-    holds = [u <= high, u >= low]
-    for row in limit_rows(servo, q, v):
-        value = row.row @ parts.shape_acceleration + row.drift
-        holds += [value <= most for most in row.high if not ca.is_equal(most, ca.SX(np.inf))]
-        holds += [value >= least for least in row.low]
-    if (weight := holding(servo, q, v)) is not None:
-        drift, lift = servo.model.velocity_drift(q, v), servo.model.lift(q)[0]
-        least, most = weight.bounds(*torque_bounds(servo, q, 0 * v))
-        second = weight.second(lift @ parts.shape_acceleration + drift)
-        holds += [second <= most, second >= least]
-    if servo.damping_threshold is not None:
-        holds.append(parts.margins[1] >= servo.damping_threshold)
-    beyond = ca.logic_not(_all(ca.vertcat(*holds)))
+    holds = []
+    for k in range(servo.nu):
+        symmetric = ca.is_equal(low[k], -high[k])
+        holds += [ca.fabs(u[k]) <= high[k]] if symmetric else [u[k] <= high[k], u[k] >= low[k]]
+    for limits in families(servo, q, v, parts.shape_acceleration, u, held=True):
+        holds += [condition for limit in limits for condition in limit.kept]
+    doubtful = ca.logic_not(_all(ca.vertcat(*holds)))
     results = [parts.results[name] for name in OUTPUTS[:-1]]
     results += [ca.SX(len(servo.limit_names), 1)]
-    results += [parts.shape_acceleration, parts.margins, beyond]
+    near = ca.logic_not(parts.least_usual >= (servo.damping_threshold or 0.0))
+    results += [parts.shape_acceleration, parts.margins, doubtful, near]
     return ca.Function("servo", [*inputs.values()], [*map(ca.densify, results)], {"cse": True})
 
 
+def _damped(servo: LawCore) -> ca.Function:
+    """Whether the law is damped, from a sign that it may be and the configuration."""
+    near, q = ca.MX.sym("near"), ca.SX.sym("q", servo.nq)
+    at = ca.MX.sym("q", servo.nq)
+    if servo.redundancy is not None:
+        return ca.Function("damped", [near, at], [near])
+    margin = usual_margin(servo, servo.decoupling(q))
+    below = ca.Function("below", [q], [margin < servo.damping_threshold], {"cse": True})
+    never = ca.Function("never", [at], [ca.MX(0.0)])
+    return ca.Function.if_else("damped", below, never)
+
+
 def _kept(servo: LawCore) -> ca.Function:
-    """The law where a limit is active: inputs of the law, sdot and its margins to `OUTPUTS`."""
+    """The law where a limit may be active, from results of `_free` and inputs to `OUTPUTS`.
+
+    Where none is these are those of the servo.
+    """
     inputs = {name: ca.SX.sym(name, size) for name, size in servo.inputs.items()}
-    inputs |= {"sdot": ca.SX.sym("sdot", servo.ns), "margins": ca.SX.sym("margins", 3)}
+    extra = {"sdot": ca.SX.sym("sdot", servo.ns), "margins": ca.SX.sym("margins", 2)}
     q, v = inputs["q"], all_velocities(servo, inputs)
-    limits = [*limit_rows(servo, q, v), *_holding_rows(servo, q, v)]
-    program, values = _posed(servo, inputs, limits)
+    limits = limit_rows(servo, q, v, held=True)
+    program, values = _posed(servo, extra | inputs, limits)
     places = [k for k, row in enumerate(limits, servo.nu) for _ in row.names]
-    data = [*program, *values.values()]
-    posed = ca.Function("posed", [*inputs.values()], [*map(ca.densify, data)], {"cse": True})
-    symbols = [ca.MX.sym(name, symbol.shape[0]) for name, symbol in inputs.items()]
+    data, given = [*program, *values.values()], [*extra.values(), *inputs.values()]
+    posed = ca.Function("posed", given, [*map(ca.densify, data)], {"cse": True})
+    symbols = [ca.MX.sym(f"x{k}", symbol.shape[0]) for k, symbol in enumerate(given)]
     metric, rows, low, high, *found = posed(*symbols)
     x = dict(zip(values, found, strict=True))
 
@@ -205,7 +194,14 @@ def _kept(servo: LawCore) -> ca.Function:
         "zdot": integral_rate(servo, x["error"], missed) if servo.nz else ca.MX(0, 1),
         "active": ca.vertcat(*active),
     }
-    return ca.Function("kept", symbols, [ca.densify(results[name]) for name in OUTPUTS])
+    sizes = [results[name].shape[0] for name in OUTPUTS]
+    free = [ca.MX.sym(name, size) for name, size in zip(OUTPUTS, sizes, strict=True)]
+    within = ca.mmin(ca.vertcat(low <= 0.0, high >= 0.0, ca.logic_not(x["damped"])))
+    chosen = [
+        ca.if_else(within, one, ca.densify(results[name]))
+        for name, one in zip(OUTPUTS, free, strict=True)
+    ]
+    return ca.Function("kept", [*free, *symbols], chosen)
 
 
 def _nearest(
@@ -260,7 +256,8 @@ def _posed(
     make no force on the shape.
     """
     q, v, model = inputs["q"], all_velocities(servo, inputs), servo.model
-    sdot, (pivot, usual, others) = inputs["sdot"], ca.vertsplit(inputs["margins"])
+    sdot, (pivot, others) = inputs["sdot"], ca.vertsplit(inputs["margins"])
+    usual = shape_command(servo, q, v, inputs, None).usual
     found = shape_command(servo, q, v, inputs, servo.damping_threshold, usual)
     damped = ca.SX(0)
     if servo.damping_threshold is not None:
@@ -278,7 +275,7 @@ def _posed(
     if more:
         weights = np.ones(servo.nu) if servo.torque_weights is None else servo.torque_weights
         effort = ca.sum1(constant(weights) * ca.sum2(torque_map**2))
-        metric = ca.diagcat(metric, UNSEEN * ca.trace(mass) / effort * ca.SX.eye(more))
+        metric = ca.diagcat(metric, EASE * ca.trace(mass) / effort * ca.SX.eye(more))
         unseen = unfelt(model.effect(q), servo.torque_weights)
         torque_map = ca.horzcat(torque_map, unseen)
     least, most = torque_bounds(servo, q, v)

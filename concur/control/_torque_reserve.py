@@ -25,8 +25,9 @@ from concur.codegen import as_floats
 from concur.control._constraint_rows import GroundLimits, ground_limits, limit_rows
 from concur.control._core import LawCore
 from concur.control._feasibility import feasibility
+from concur.control._holding import torque_bounds
 from concur.control._law import controls
-from concur.control._limited import law_function, torque_bounds
+from concur.control._limited import law_function
 from concur.control._reading import read_each
 from concur.control._sharing import unfelt
 from concur.errors import OutputError

@@ -15,7 +15,8 @@ from scipy.linalg import null_space
 
 import concur as cc
 from concur.control import Servo
-from concur.control._constraint_rows import LimitRow, limit_rows
+from concur.control._barriers import LimitRow
+from concur.control._constraint_rows import limit_rows
 from concur.control._core import approach
 from concur.errors import ConcurError
 from concur.outputs import Output, ReferenceSample

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import casadi as ca
 import coal
 import numpy as np
 import pytest
@@ -14,7 +15,10 @@ from scipy.optimize import lsq_linear
 import concur as cc
 from concur.codegen import _qp, quadratic_program
 from concur.control import Servo
+from concur.control._constraint_rows import limit_rows
 from concur.control._core import approach
+from concur.control._law import all_velocities, shape_command
+from concur.control._limited import _free
 from concur.errors import ConcurError, OutputError, UnknownNameError
 from concur.outputs import Output, Reference, ReferenceSample, references
 from concur.robot import Capsule, Mechanism, Motor, Obstacle
@@ -160,6 +164,82 @@ def test_while_no_limit_is_active_the_law_is_the_servo_to_the_last_bit() -> None
     at_limit = np.abs(u) >= 40.0 * (1.0 - 1e-9)
     assert at_limit.any()
     assert set(shown) & set(named) == set(np.array(named)[at_limit])
+
+
+def doubts(servo: Servo, q: np.ndarray, s: np.ndarray, sample: ReferenceSample) -> tuple[Any, ...]:
+    """Whether conditions that are enough leave a doubt: about limits, and about damping."""
+    symbols = {name: ca.SX.sym(name, size) for name, size in servo.inputs.items()}
+    return tuple(bool(part) for part in _free(servo, symbols)(q, s, *servo.flat(sample))[-2:])
+
+
+SQUARE = {
+    "rover": lambda **more: rover(limits=99.0, **more),
+    "crane": lambda **more: Servo(
+        cc.reduce(cc.robots.crane_car()),
+        [Output("nose", "steering", "R2", (0.5, 0, 0)), Output("load", "boom", "R2", (2, 0, 0))],
+        *(4.0, 4.0),
+        torque_limits=1e6,
+        constraints=cc.Constraints(),
+        **more,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SQUARE)
+def test_usual_margin_has_a_lower_bound_that_is_not_far_below(name: str) -> None:
+    """The margin by NumPy."""
+    law, rng, shares = SQUARE[name](), np.random.default_rng(4), []
+    inputs = {key: ca.SX.sym(key, size) for key, size in law.inputs.items()}
+    found = shape_command(law, inputs["q"], all_velocities(law, inputs), inputs, None)
+    seen = ca.Function("usual", [*inputs.values()], [found.least_usual, found.usual])
+    for _ in range(60):
+        q = law.model.system.random(rng)
+        given = {key: np.zeros(size) for key, size in law.inputs.items()}
+        least, usual = map(float, seen(*(given | {"q": q, "pose": law.output(q)}).values()))
+        matrix = law.margins.usual[:, None] * law.decoupling(q) / law.margins.scales[1]
+        assert_close(usual, 1.0 / np.linalg.norm(np.linalg.inv(matrix)), 1e-9)
+        assert 0.0 < least <= usual * (1.0 + 1e-9)
+        shares.append(least / usual)
+    assert np.median(shares) > 0.4
+
+
+def grip_needed(robot: Mechanism, sdot: np.ndarray) -> float:
+    """Friction that the wheels need at rest in Q0, in the polygon of the rows."""
+    symbols, found = (ca.SX.sym("q", robot.nq), ca.SX.sym("v", robot.nv)), []
+    for grip in (1.0, 2.0):
+        rows = limit_rows(rover(robot, 99.0, constraints=cc.Constraints(grip=grip)), *symbols)
+        values = ca.vertcat(*[r.row @ sdot + r.drift for r in rows if r.of_force])
+        found.append(np.array(ca.Function("grip", symbols, [values])(Q0, np.zeros(robot.nv))))
+    return float((1.0 - found[0] / (found[1] - found[0])).max())
+
+
+@pytest.mark.parametrize("name", ["margin", "grip"])
+def test_where_conditions_that_are_enough_fail_the_law_is_the_servo_until_a_limit_is_met(
+    name: str,
+) -> None:
+    """A threshold on both sides of a margin above its bound; forces in a corner of the polygon."""
+    robot, still = replace(ROVER, supports={"caster": (0.75, 0.0, -0.1)}), np.zeros(5)
+    free = Servo(cc.reduce(robot), [BASE, HAND], **GAINS)
+    push = np.array([2.0, 0.0, 0.0, 0.0, 0.0]) if name == "grip" else still
+    sample = ReferenceSample(free.output(Q0), still, push)
+    matrix = rover().margins.usual[:, None] * free.decoupling(Q0) / free.margins.scales[1]
+    usual = 1.0 / np.linalg.norm(np.linalg.inv(matrix))
+    needed = grip_needed(robot, free.model.acceleration(Q0, still, free.torque(Q0, still, sample)))
+    met, doubtful = [], []
+    for share in (0.5, 0.97, 0.999999, 1.000001):
+        if name == "margin":
+            law = rover(robot, 99.0, damping_threshold=share * usual)
+        else:
+            law = rover(robot, 99.0, constraints=cc.Constraints(grip=needed / share))
+        doubtful.append(doubts(law, Q0, still, sample))
+        tick = law.compile()
+        u = tick(Q0, still, sample)
+        met.append([law.limit_names[k] for k in np.flatnonzero(tick.buffers.active)])
+        if not met[-1]:
+            np.testing.assert_array_equal(u, free.compile()(Q0, still, sample))
+    assert met[:3] == [[], [], []]
+    assert met[3] == (["margin"] if name == "margin" else ["grip of right_wheel"])
+    assert doubtful == [(False, False), *[(name == "grip", name == "margin")] * 3]
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import lsq_linear
 
 import concur as cc
-from concur.control._constraint_rows import LimitRow
+from concur.control._barriers import LimitRow
 from concur.errors import OutputError, UnknownNameError
 from concur.io import check, load_task
 from concur.robot import Body, Inertia, Mechanism, Motor, joints
