@@ -39,7 +39,7 @@ import numpy as np
 
 from concur.codegen import LARGEST, Array, constant, quadratic_program
 from concur.control._barriers import LimitRow
-from concur.control._constraint_rows import families, limit_rows
+from concur.control._constraint_rows import SINGULAR, families, limit_rows
 from concur.control._core import OUTPUTS, LawCore, approach
 from concur.control._holding import torque_bounds
 from concur.control._law import (
@@ -52,6 +52,7 @@ from concur.control._law import (
     usual_margin,
 )
 from concur.control._sharing import unfelt
+from concur.robot import solve_positive_definite
 
 SLACK = 1e-6
 """Square of what a joint's row may miss, both in units of energy, against the outputs' error."""
@@ -67,6 +68,9 @@ UNSOLVED = "steps of the solver"
 
 EASE = 1e-9
 """Price of controls that make no force on the shape, against accelerations of the same effort."""
+
+INNER = 100.0
+"""Price of internal accelerations at the least margin, over their kinetic energy; 0 at twice it."""
 
 TINY = 1e-30
 """Keeps divisors from zero."""
@@ -272,6 +276,8 @@ def _posed(
     torque_map, torque = torques[:, : servo.ns], torques @ ca.vertcat(sdot, 1)
     scaled = ca.diag(constant(servo.margins.scales[0] * _weights(servo))) @ found.decoupling
     metric, more = mass + scaled.T @ scaled, servo.nu - model.nd
+    if servo.redundancy is not None and servo.constraints and servo.constraints.margin is not None:
+        metric += _inner_price(servo, mass, found.decoupling, inputs["margins"][0])
     if more:
         weights = np.ones(servo.nu) if servo.torque_weights is None else servo.torque_weights
         effort = ca.sum1(constant(weights) * ca.sum2(torque_map**2))
@@ -305,6 +311,19 @@ def _posed(
     values |= {"pivot": ca.if_else(usable, ca.fmin(pivot, others), 0.0)}
     values |= {"side": found.side * turned, "damped": damped, "lower": lower, "upper": upper}
     return program, values
+
+
+def _inner_price(servo: LawCore, mass: Array, decoupling: Array, margin: Array) -> Array:
+    """Price of internal accelerations near the least margin, beside that of the kinetic energy.
+
+    There the outputs pull for good, and what keeps the margin against them pushes internal motion
+    too. With light joints it would turn without end, as it does not follow from a potential.
+    """
+    scaled = ca.diag(constant(servo.margins.scales[0])) @ decoupling
+    own = scaled @ solve_positive_definite(mass, scaled.T) + SINGULAR * ca.SX.eye(servo.size)
+    inner = mass - scaled.T @ solve_positive_definite(own, scaled)
+    near = ca.fmax(0.0, 2.0 - margin / servo.constraints.margin)
+    return INNER * near**2 * inner
 
 
 def _weights(servo: LawCore) -> np.ndarray:

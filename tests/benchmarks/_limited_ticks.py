@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -35,12 +36,15 @@ class Case:
         Configuration around which states are drawn.
     momentum : numpy.ndarray, optional
         Of a robot that floats.
+    rules : dict
+        Constraints beside those of joints.
     """
 
     robot: cc.Mechanism
     outputs: list[cc.Output]
     q0: np.ndarray
     momentum: np.ndarray | None = None
+    rules: dict[str, Any] = field(default_factory=dict)
 
     def servo(self, **options) -> cc.Servo:
         """Build the servo."""
@@ -59,14 +63,15 @@ def with_joint_limits(robot: cc.Mechanism) -> cc.Mechanism:
     return replace(robot, bodies=tuple(bodies))
 
 
-def rover() -> Case:
+def rover(**rules: Any) -> Case:
     """The rover with its arm: gravity, five velocities, five outputs."""
     outputs = [
         cc.Output("base", "chassis", "R2", (0.25, 0.0, 0.0)),
         cc.Output("hand", "forearm", "R3", (0.0, 0.2, 0.0)),
     ]
     q0 = np.array([-0.45, -0.1, 0.1, 0, 0, -0.1, 1.0, -1.6])
-    return Case(with_joint_limits(cc.robots.rover_arm()), outputs, q0)
+    robot = replace(cc.robots.rover_arm(), supports={"caster": (0.75, 0.0, -0.1)})
+    return Case(with_joint_limits(robot), outputs, q0, rules=rules)
 
 
 def arm(joints: int) -> Case:
@@ -77,8 +82,12 @@ def arm(joints: int) -> Case:
     return Case(robot, [cc.Output("hand", "link_tool", "SE3")], q0, MOMENTUM)
 
 
+GROUND = {"grip": 0.8, "least_load": 1.0}
+
 CASES: dict[str, Callable[[], Case]] = {
     "rover with an arm, 5 velocities": rover,
+    "the same with grip and loads of wheels": lambda: rover(**GROUND),
+    "the same with a least margin": lambda: rover(margin=1e-3),
     "spacecraft with an arm of 12 joints": lambda: arm(12),
     "spacecraft with an arm of 20 joints": lambda: arm(20),
 }
@@ -132,7 +141,8 @@ def limits_ticks_table() -> str:
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for name, make in CASES.items():
-        case, rules = make(), cc.Constraints()
+        case = make()
+        rules = cc.Constraints(**case.rules)
         free = case.servo()
         kept = case.servo(torque_limits=1e5, constraints=rules)
         calm = drawn(free, case.q0, 0.02, 0.02)

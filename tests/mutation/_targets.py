@@ -29,7 +29,12 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "concur/simulation/_driver.py",
         "concur/simulation/_grid.py",
     ),
-    "limits": ("concur/control/_limited.py", "concur/control/_constraint_rows.py"),
+    "limits": (
+        "concur/control/_limited.py",
+        "concur/control/_constraint_rows.py",
+        "concur/control/_barriers.py",
+        "concur/control/_holding.py",
+    ),
     "code": (
         "concur/codegen/_[ae]*.py",
         "concur/codegen/_cache.py",
@@ -179,6 +184,11 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "control/test_constraint_rows.py",
         "control/test_constraints.py",
     ),
+    "concur/control/_barriers": (
+        "control/test_constraint_rows.py",
+        "control/test_constraints.py",
+    ),
+    "concur/control/_holding": ("control/test_constraints.py",),
     "concur/control/_limited": (
         "control/test_limits.py",
         "control/test_constraints.py",
