@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import casadi as ca
 import numpy as np
+from annotated_types import Len
 
 from concur.errors import OutputError, shown
 from concur.proofs._quantity import Quantity
@@ -26,6 +27,10 @@ _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Mult: lambda a, b: a * b,
     ast.Div: lambda a, b: a / b,
 }
+
+Formula = Annotated[
+    str, Len(1, LONGEST), Expected(f"a formula of at most {LONGEST} characters", str.isprintable)
+]
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ class Expression:
     """
 
     name: Text
-    formula: Annotated[str | ca.Function, InFiles(Text)]
+    formula: Annotated[str | ca.Function, InFiles(Formula)]
     below: Number = np.inf
     unit: Annotated[str, Expected("text")] = ""
 

@@ -51,11 +51,11 @@ class Ground:
         Contact points along x and y of the base, from its origin (m).
     height : float
         Height of the ground in the frame of the base (m).
+    least_load : tuple of float
+        Least load of each (N).
     compliance : tuple of float, optional
         Vertical compliance of each (m/N); only ratios matter. More than three share the load by
         it. Without one, their loads are not determined: `tipping` is bounded instead.
-    least_load : tuple of float
-        Least load of each (N).
     tipping : float
         Least moment about each edge of the polygon of more than three supports without compliance,
         from the inside (N m).
@@ -67,8 +67,8 @@ class Ground:
     axle: int
     places: tuple[tuple[float, float], ...]
     height: float
-    compliance: tuple[float, ...] | None
     least_load: tuple[float, ...]
+    compliance: tuple[float, ...] | None = None
     tipping: float = 0.0
     grip: float | None = None
 
@@ -155,8 +155,8 @@ class Ground:
             2 if paired and (count == DETERMINATE or compliance is not None) else 0,
             tuple(points),
             float(robot.ground_height),
-            shared.compliance if compliance is not None else None,
             tuple(float(least.get(name, 0.0)) for name in names),
+            shared.compliance if compliance is not None else None,
             float(tipping),
             None if grip is None else float(grip),
         )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -11,24 +13,24 @@ from concur._polynomials import Floats
 from concur.control import Servo
 from concur.outputs.references import Reference
 from concur.proofs._bound import Bound, claimed, conditions, tightest
-from concur.proofs._expression import Expression
-from concur.proofs._ground import Ground
+from concur.proofs._file import statement_document
 from concur.proofs._provable import torque_room
 from concur.proofs._quantity import Quantity
-from concur.proofs._reading import Reading
 from concur.proofs._recheck import verify
 from concur.proofs._recheck_case import case_of
 from concur.proofs._recheck_claims import Stored
-from concur.proofs._recheck_document import arguments, law_hash, read
+from concur.proofs._recheck_document import BY_OUTPUT, law_hash, read
 from concur.proofs._recheck_floater import case_of_floater, verify_floater
 from concur.proofs._recheck_smooth import Rejection, require
 from concur.proofs._recheck_work import WORK, limited
 from concur.proofs._statement import Statement
-from concur.robot import Capsule, Clearance, Obstacle
+from concur.tables import build, is_number, placed, refused
 
 
 class TaskDocument:
     """Content of the file of a task's proof; its entries are validated, its claims are not.
+
+    Entries of the statement are validated with the law whose outputs and controls they name.
 
     Parameters
     ----------
@@ -55,7 +57,7 @@ class TaskDocument:
     """
 
     def __init__(self, path: Path) -> None:
-        self._content = found = read(path)
+        self._path, self._content = path, (found := read(path))
         self.kind, self.robot, self.task = found.kind, found.robot, found.task
         self.hash = found.hash
         self.uncovered = ""
@@ -91,20 +93,35 @@ class TaskDocument:
         DescriptionError
             If entries of outputs or controls are missing or unknown.
         """
-        outputs = [output.name for output in servo.outputs]
-        found = arguments(self._content.statement, outputs, servo.model.control_names)
-        if "ground" in found:
-            found["ground"] = Ground(**found["ground"])
-        if "clearance" in found:
-            found["clearance"] = Clearance(
-                tuple(Capsule(**entry) for entry in found["clearance"]["capsules"]),
-                tuple(Obstacle(**entry) for entry in found["clearance"]["obstacles"]),
-            )
-        if "expressions" in found:
-            found["expressions"] = tuple(Expression(**entry) for entry in found["expressions"])
-        if "reading" in found:
-            found["reading"] = Reading(**found["reading"])
-        return Statement(**found)
+        covered = {
+            name: value
+            for name, value in self._content.statement.items()
+            if name not in self._content.uncovered
+        }
+        given, file = _without_nulls(covered), {"statement": covered}
+        outputs, controls = [output.name for output in servo.outputs], servo.model.control_names
+        cure, angles = "Prove the task again.", given.pop("angles")
+        with placed(self._path, file, ("statement",)):
+            for field in (*BY_OUTPUT, "torque_error"):
+                table, own = given[field], controls if field == "torque_error" else outputs
+                absent = table == {} and field not in ("place", "speed")
+                if not absent and (not isinstance(table, dict) or set(table) != set(own)):
+                    expected = f"numbers of {', '.join(own)}"
+                    raise refused((field,), expected, f"{table!r:.80}", cure)
+                given[field] = [table[name] for name in own] if table else []
+            for name, pair in angles.items() if isinstance(angles, dict) else [("", angles)]:
+                if not _are_ends(pair):
+                    expected = "a lower end below the upper one; null for none"
+                    raise refused(("angles", name), expected, f"{pair!r:.80}", cure)
+        found: Statement = build(Statement, given, self._path, file, ("statement",))
+        found = replace(found, angles={name: _ends(*pair) for name, pair in angles.items()})
+        again = statement_document(found, outputs, controls)
+        with placed(self._path, file, ("statement",)):
+            for field, value in covered.items():
+                if again.get(field) != value:
+                    expected = "all entries of this format and no others"
+                    raise refused((field,), expected, f"{value!r:.80}", cure)
+        return found
 
     def sentences(self, servo: Servo) -> tuple[str, str]:
         """Starts and imperfections, and the whole claim, in words.
@@ -164,7 +181,7 @@ class TaskDocument:
         try:
             with limited(WORK if work is None else work), np.errstate(all="ignore"):
                 require(not self.uncovered, self.uncovered)
-                same = law_hash(servo) == found.hashes["law"]
+                same = law_hash(servo) == found.hashes.law
                 require(same, "this version of concur reads another law from the texts")
                 for name, most in torque_room(servo).items():
                     inside = statement.torques.get(name, np.inf) <= most
@@ -177,9 +194,9 @@ class TaskDocument:
                 stored = Stored(
                     found.steps,
                     found.edge,
-                    found.first,
-                    np.array([found.disturbance[name] for name in names]),
-                    found.leaves,
+                    np.array(found.first, dtype=np.int64),
+                    np.array([found.disturbance[name] for name in names], dtype=float),
+                    found.boxes,
                     {(bound.kind, bound.name): bound for bound in found.bounds},
                     statement,
                     np.array(room) if len(room) == 2 else None,
@@ -194,3 +211,23 @@ class TaskDocument:
         except (ArithmeticError, MemoryError, np.linalg.LinAlgError) as error:
             return f"numbers out of range of the arithmetic: {error}"
         return ""
+
+
+def _ends(low: float | None, high: float | None) -> tuple[float, float]:
+    return -np.inf if low is None else low, np.inf if high is None else high
+
+
+def _are_ends(pair: Any) -> bool:
+    """Whether an entry is a lower and an upper end, null without one."""
+    if not isinstance(pair, list) or len(pair) != 2:
+        return False
+    low, high = pair
+    sound = all(end is None or is_number(end) for end in pair)
+    return sound and bool(np.less(*_ends(low, high)))
+
+
+def _without_nulls(value: Any) -> Any:
+    """A value of JSON without entries that are null, for which defaults stand."""
+    if isinstance(value, dict):
+        return {k: _without_nulls(entry) for k, entry in value.items() if entry is not None}
+    return [_without_nulls(entry) for entry in value] if isinstance(value, list) else value

@@ -127,7 +127,7 @@ def placed(
             raise
 
 
-def _holds_tables(value: list[Any]) -> bool:
+def _holds_tables(value: list[Any] | tuple[Any, ...]) -> bool:
     kinds = set(map(type, value))
     if list in kinds:
         return any(type(entry) is not list or _holds_tables(entry) for entry in value)
@@ -136,7 +136,7 @@ def _holds_tables(value: list[Any]) -> bool:
 
 def _made(value: Any, maker: Callable[..., Any] | None = None) -> Any:
     """Make the objects of a table, or of the entries of a list; an error gets the way to it."""
-    if isinstance(value, list) and not _holds_tables(value):
+    if isinstance(value, list | tuple) and not _holds_tables(value):
         return value  # of numbers, maybe many
     parts: Iterable[tuple[Any, Any]]
     if isinstance(value, Table):
@@ -147,7 +147,7 @@ def _made(value: Any, maker: Callable[..., Any] | None = None) -> Any:
     made: dict[Any, Any] = {}
     for part, entry in parts:
         try:
-            made[part] = _made(entry) if isinstance(entry, Table | list | dict) else entry
+            made[part] = _made(entry) if isinstance(entry, Table | list | tuple | dict) else entry
         except ConcurError as error:
             error.data["at"] = (part, *error.data.get("at", ()))
             raise
@@ -157,7 +157,7 @@ def _made(value: Any, maker: Callable[..., Any] | None = None) -> Any:
         except ConcurError as error:
             error.data.setdefault("at", (None,))  # the table as a whole
             raise
-    return made if isinstance(value, dict) else list(made.values())
+    return made if isinstance(value, dict) else type(value)(made.values())
 
 
 def source_of(make: Any) -> Callable[..., Any]:

@@ -117,6 +117,7 @@ class Whole:
 
     parts: Sequence[Part] = ()
     label: Label | None = None
+    pair: tuple[Label, Label] | None = None
     marks: Annotated[Any, OneOrMore(Label)] = ()
     weights: Mapping[str, float] | None = None
     ready: bool = False
@@ -152,6 +153,8 @@ def test_tables_become_objects_and_defaults_are_those_of_the_constructors() -> N
         ready=True,
     )
     assert made("") == Whole()
+    both = made('pair = [{ words = ["a"] }, { words = ["b"] }]').pair
+    assert both == (Label("a"), Label("b"))
     assert made('marks = [{ words = ["a"] }, { words = ["b"] }]').marks == [Label("a"), Label("b")]
 
 
