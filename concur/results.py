@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from importlib import import_module
 from os import PathLike
@@ -172,6 +172,35 @@ class Table:
     title: str
     head: tuple[str, ...]
     rows: tuple[tuple[str | bool | None, ...], ...]
+
+
+def aligned(lines: Sequence[Sequence[str]], left: Collection[int] | None = None) -> str:
+    """Write a table as text with columns of equal width.
+
+    Parameters
+    ----------
+    lines : sequence of sequence of str
+        Cells, the head first.
+    left : collection of int, optional
+        Columns that are aligned to the left, the others to the right; all by default.
+
+    Returns
+    -------
+    str
+        The lines.
+
+    Examples
+    --------
+    >>> from concur.results import aligned
+    >>> print(aligned([("", "mass"), ("arm", "2 kg")], left=[0]))
+         mass
+    arm  2 kg
+    """
+    forms = [
+        f"{{:{'<' if left is None or k in left else '>'}{max(map(len, column))}}}"
+        for k, column in enumerate(zip(*lines, strict=True))
+    ]
+    return "\n".join("  ".join(forms).format(*line).rstrip() for line in lines)
 
 
 def show(name: str, *arguments: Any) -> Shown:  # type: ignore[type-var]
@@ -398,7 +427,7 @@ def stored_rows(rows: Iterable[Row]) -> list[dict[str, Any]]:
     >>> read_rows(stored_rows(rows)) == rows
     True
     """
-    return [plain(asdict(row)) for row in rows]
+    return [plain(row) for row in rows]
 
 
 def read_rows(entries: Iterable[Mapping[str, Any]]) -> tuple[Row, ...]:
@@ -590,7 +619,7 @@ def plain(value: Any) -> Any:
     Parameters
     ----------
     value : object
-        Number, text, array, or sequences and mappings of them.
+        Number, text, array, or dataclasses, sequences and mappings of them.
 
     Returns
     -------
@@ -608,6 +637,8 @@ def plain(value: Any) -> Any:
         return value.name
     if isinstance(value, Mapping):
         return {name: plain(entry) for name, entry in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if hasattr(value, "tolist"):  # arrays and numbers of NumPy, which is not imported here
         return plain(value.tolist())
     if isinstance(value, (list, tuple)):

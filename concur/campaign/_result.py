@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -53,7 +53,7 @@ class Answer:
 
     def as_dict(self) -> dict[str, Any]:
         """Fields for JSON; null for infinite and missing numbers."""
-        found: dict[str, Any] = plain(asdict(self))  # type: ignore[call-overload]
+        found: dict[str, Any] = plain(self)
         return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import isfinite
 from os import PathLike
 from typing import Any
 
@@ -24,6 +23,7 @@ from concur.outputs.groups import (
     Rotation,
     Vector,
 )
+from concur.results import plain
 
 _NAMES: dict[type[OutputGroup], str] = {
     Angle: "SO2",
@@ -81,13 +81,6 @@ def proof_section(
         "status": status.name,
         "rate": rate,
         "angle": angle,
-        "bound": finite(bound),
+        "bound": plain(bound),
         "P": P.tolist(),
     }
-
-
-def finite(values: Any) -> Any:
-    """Convert a number or an array for JSON: nonfinite numbers become None."""
-    if isinstance(values, np.ndarray):
-        return [finite(value) for value in values]
-    return float(values) if values is not None and isfinite(values) else None

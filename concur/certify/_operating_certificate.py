@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from concur.certify._files import finite, write_document
+from concur.certify._files import write_document
 from concur.certify._operating_counterexample import (
     OperatingCounterexample,
 )
 from concur.certify._recheck_document import OPERATING
 from concur.certify._status import ESTIMATE, Status
-from concur.results import Figures, Row
+from concur.results import Figures, Row, picked, plain
 
 _NOTHING = 1e-300  # N and N m: a smaller bound counts as zero
 
@@ -147,7 +147,6 @@ class OperatingCertificate:
         DescriptionError
             If the file cannot be written.
         """
-        numbers = {name: finite(getattr(self, name)) for name in ("lower", "upper", "limits")}
         strong = self.counterexample is not None and self.counterexample.margin is None
         members = {
             "status": self.status.name,
@@ -158,13 +157,13 @@ class OperatingCertificate:
             "margin": self.margin,
             "controls": list(self.names),
             "units": list(self.units),
-            **numbers,
+            **picked(self, "lower", "upper", "limits"),
             "demand": self.demand,
             "tested": self.tested,
             "boxes": self.boxes.tolist(),
             "left": self.undecided_boxes.tolist(),
-            "counterexample": self.counterexample and self.counterexample.as_dict(),
-            "estimates_not_proved": {"margin_found": finite(self.margin_found)},
+            "counterexample": self.counterexample and plain(self.counterexample),
+            "estimates_not_proved": picked(self, "margin_found"),
             "law": None if self.law is None else self.law(strong),
         }
         write_document(path, OPERATING, members)

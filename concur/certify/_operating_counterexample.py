@@ -54,19 +54,6 @@ class OperatingCounterexample:
     twist: np.ndarray = field(default_factory=lambda: np.zeros(0))
     acceleration: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
-    def as_dict(self) -> dict[str, Any]:
-        """Convert to a dict for JSON.
-
-        Returns
-        -------
-        dict
-            All fields that are present, with lists in place of arrays.
-        """
-        return {
-            name: value.tolist() if isinstance(value, np.ndarray) else value
-            for name, value in vars(self).items()
-        }
-
     def __str__(self) -> str:
         place = ", ".join(f"{v:.6g}" for v in self.q)
         if self.margin is not None:

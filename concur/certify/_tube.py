@@ -16,11 +16,11 @@ from concur.certify._bounds import largest_eigenvalue, rational, root_above, sol
 from concur.certify._channels import Channel
 from concur.certify._decay import Decay, widest_square
 from concur.certify._disturbance import Disturbance
-from concur.certify._files import finite, law_section, write_document
+from concur.certify._files import law_section, write_document
 from concur.certify._recheck_conditions import CONTINUOUS, FOLLOWED, texts
 from concur.certify._recheck_document import TUBE
 from concur.certify._status import Status
-from concur.results import Figures, Row, show
+from concur.results import Figures, Row, plain, show
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,12 +189,12 @@ class Tube:
             "boxes": decay.boxes.tolist(),
             "disturbance": _stored(self.disturbance),
             "start": self.start,
-            "ultimate": finite(self.ultimate),
-            "radius": finite(self.radius),
+            "ultimate": plain(self.ultimate),
+            "radius": plain(self.radius),
             "bounds": {
-                "components": [finite(value) for value in self.components],
-                "angle": finite(self.angle),
-                "distance": finite(self.distance),
+                "components": plain(self.components),
+                "angle": plain(self.angle),
+                "distance": plain(self.distance),
             },
         }
         write_document(path, TUBE, members)

@@ -28,6 +28,7 @@ from concur.export._states import ReplayState, ReplayStates
 from concur.export._templates import plain_text, templates
 from concur.files import writing
 from concur.outputs.references import Reference
+from concur.results import picked, plain
 
 REAL = {"double": "double", "single": "float"}
 """Type in C of each floating-point precision of exported code."""
@@ -160,7 +161,6 @@ def _rendered(given: dict[str, Any], facts: dict[str, Any]) -> dict[str, str]:
 
 
 def _facts(law: TrackingLaw, function: ca.Function) -> dict[str, Any]:
-    limits = law.torque_limits
     return {
         "concur": __version__,
         "casadi": ca.__version__,
@@ -171,15 +171,11 @@ def _facts(law: TrackingLaw, function: ca.Function) -> dict[str, Any]:
             | ({"relative_to": o.relative_to} if o.relative_to else {})
             for o in law.outputs
         ],
-        "stiffness": law.stiffness.tolist(),
-        "damping": law.damping.tolist(),
-        "inertia": law.inertia.tolist(),
+        **picked(law, "stiffness", "damping", "inertia"),
         **({} if law.integral is None else {"integral": law.integral.tolist()}),
         "singular_margin": law.singular_margin,
         "damped_below": law.damping_threshold,
-        "torque_limits": None
-        if limits is None
-        else [[x if np.isfinite(x) else None for x in pair] for pair in limits.tolist()],
+        "torque_limits": plain(law.torque_limits),
         "redundancy": None if law.redundancy is None else str(law.redundancy),
         "measured": bool(law.use_measured_velocity),
         "instructions": instructions(function),
@@ -216,13 +212,12 @@ def _rounded(
 
 
 def _described(signal: Signal) -> dict[str, Any]:
-    finite = [value if math.isfinite(value) else None for value in signal.largest]
     return {
         "name": signal.name,
         "meaning": plain_text(signal.meaning),
         "size": signal.size,
         "entries": [{"name": plain_text(e.name), "unit": e.unit or "1"} for e in signal.entries],
-        **({"largest": finite} if finite else {}),
+        **({"largest": plain(signal.largest)} if signal.largest else {}),
     }
 
 

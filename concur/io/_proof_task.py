@@ -9,6 +9,7 @@ import numpy as np
 
 from concur.errors import OutputError
 from concur.outputs import Output
+from concur.results import plain
 
 ROBOT = "robot.toml"
 """Name of the robot's file beside that of the task."""
@@ -25,7 +26,7 @@ def proof_task(task: Any) -> str:
     task.servo  # noqa: B018 - raises an error for a law of another kind
     options = {k: v for k, v in task.servo_options.items() if v is not None and v is not False}
     covered = {
-        name: _plain(options.pop(name))
+        name: plain(options.pop(name))
         for name in ("use_measured_velocity", "torque_limits")
         if name in options
     }
@@ -40,13 +41,13 @@ def proof_task(task: Any) -> str:
     if task.momentum is not None:
         document["momentum"] = task.momentum.tolist()
     if task.stages is not None:
-        document["stages"] = _plain(task.stages)
+        document["stages"] = plain(task.stages)
     outputs, at = [], 0
     for output in task.outputs:
         own = slice(at, at + output.dim)
         at += output.dim
         table = {
-            field.name: _plain(getattr(output, field.name))
+            field.name: plain(getattr(output, field.name))
             for field in fields(Output)
             if field.init and getattr(output, field.name) != field.default
         }
@@ -64,15 +65,6 @@ def proof_task(task: Any) -> str:
         if body.joint.nq
     }
     document["initial"] = {"q": q, "s": dict(task.initial_velocities)}
-    document["reference"] = _plain(task.reference_tables)
+    document["reference"] = plain(task.reference_tables)
     document["outputs"] = outputs
     return tomlkit.dumps(document)
-
-
-def _plain(value: Any) -> Any:
-    """Value without tuples and NumPy's types."""
-    if isinstance(value, dict):
-        return {str(name): _plain(entry) for name, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
-    return value.item() if isinstance(value, np.generic) else value

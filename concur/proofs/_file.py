@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from collections.abc import Sequence
+from dataclasses import MISSING, dataclass, fields
 from os import PathLike
 from typing import Any
 
@@ -22,6 +21,7 @@ from concur.proofs._recheck_document import (
     text_hash,
 )
 from concur.proofs._statement import Statement
+from concur.results import plain
 
 INFLATION = 0.02
 """Share by which claims are wider than proved bounds: another order of evaluation confirms them."""
@@ -107,7 +107,7 @@ def write_proof(
                 "unit": bound.unit,
                 "side": "upper" if bound.sign > 0 else "lower",
                 "value": claim(bound),
-                "limit": _finite(bound.limit),
+                "limit": plain(bound.limit),
             }
             for bound in bounds
         ],
@@ -132,31 +132,12 @@ def statement_document(
         made = field.default_factory
         if field.name not in REQUIRED and value == (field.default if made is MISSING else made()):
             continue
-        if field.name == "angles":
-            value = {name: [_finite(end) for end in pair] for name, pair in value.items()}
-        elif field.name in (*BY_OUTPUT, "torque_error"):
+        if field.name in (*BY_OUTPUT, "torque_error"):
             names = controls if field.name == "torque_error" else outputs
             value = dict(zip(names, value, strict=True)) if value else {}
         elif field.name == "clearance":  # pairs of capsules are no part of a statement
             value = {"capsules": value.capsules, "obstacles": value.obstacles}
-        found[field.name] = _plain(value)
+        elif field.name == "expressions":  # a function has no form in a file: a text stands for it
+            value = [{**vars(one), "formula": str(one.formula)} for one in value]
+        found[field.name] = plain(value)
     return found
-
-
-def _plain(value: Any) -> Any:
-    """Value for JSON; what has no form there becomes a text."""
-    if isinstance(value, Mapping):
-        return {str(name): _plain(entry) for name, entry in value.items()}
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, (np.generic, np.ndarray)):
-        return _plain(value.tolist())
-    if isinstance(value, float):
-        return _finite(value)
-    return value if isinstance(value, (bool, int, str, type(None))) else str(value)
-
-
-def _finite(value: float | None) -> float | None:
-    return float(value) if value is not None and math.isfinite(value) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -135,7 +135,7 @@ class TaskProof:
         return picked(
             self, "sentence", "reason", "cure", "factor", "cells", "growth", "sources"
         ) | {
-            "statement": plain(asdict(self.statement)),
+            "statement": plain(self.statement),
             "segments": plain(self.times),
             "bounds": bounds,
             "tightest": tightest,

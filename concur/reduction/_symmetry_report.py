@@ -10,6 +10,7 @@ import numpy as np
 
 from concur.groups import Subgroup
 from concur.reduction._search import ConstantMomentum
+from concur.results import aligned
 from concur.robot import unknown_name
 
 _ALONG_AXIS = re.compile(r"(.* (?:along|about) )([xyz])\b(.*)")
@@ -239,9 +240,4 @@ class SymmetryReport:
             )
             for row in self.rows
         ]
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-            for line in table
-        ]
-        return "\n".join(lines)
+        return aligned(table)

@@ -16,7 +16,7 @@ import scipy
 from concur.control import JointLimits, TrackingLaw, law_parameters
 from concur.errors import ConcurError, SimulationError, shown
 from concur.outputs import Output, Reference, reference_for
-from concur.results import Figures, JsonResult, Row, Table, picked, show
+from concur.results import Figures, JsonResult, Row, Table, aligned, picked, show
 from concur.robot import Mechanism, control_velocities, coordinates
 from concur.simulation._findings import SETTLED, settling_time
 from concur.simulation._motors import heat_of, heat_rows
@@ -316,15 +316,8 @@ class Comparison(JsonResult):
     def __str__(self) -> str:
         head = ("", *self.names, "")
         lines = [head, *((row.label, *row.shown, row.unit) for row in self.table)]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        text = [
-            "  ".join(
-                cell.ljust(width) if k in (0, len(widths) - 1) else cell.rjust(width)
-                for k, (cell, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in lines
-        ]
-        return "\n".join([*text, *self.broken, *self.notes])
+        text = aligned(lines, left=(0, len(head) - 1))
+        return "\n".join([text, *self.broken, *self.notes])
 
     @property
     def broken(self) -> tuple[str, ...]:
