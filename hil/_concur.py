@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from concur import __version__ as concur_version
     from concur.certify import OPERATING
     from concur.checker import StoredTaskProof, confirmed, is_task_proof, load_task_proof
-    from concur.cli import documented, errors_in_lines
+    from concur.cli import application, documented, errors_in_lines
     from concur.codegen import (
         DRIFT,
         Array,
@@ -84,7 +84,7 @@ _PLACES = {
     "concur": "concur_version",
     "concur.certify": "OPERATING",
     "concur.checker": "StoredTaskProof confirmed is_task_proof load_task_proof",
-    "concur.cli": "documented errors_in_lines",
+    "concur.cli": "application documented errors_in_lines",
     "concur.codegen": "Array DRIFT Evaluator compiled fingerprint recalled",
     "concur.control": "Law Servo Tick TickStatus TrackingLaw tracking_law",
     "concur.errors": "ConcurError DescriptionError install_command printable shown",

@@ -3,9 +3,9 @@
 from importlib import import_module
 
 from concur.cli._answer import errors_in_lines
-from concur.cli._app import documented, main
+from concur.cli._app import application, documented, main
 
-__all__ = ["documented", "errors_in_lines", "main"]
+__all__ = ["application", "documented", "errors_in_lines", "main"]
 
 # Each file registers its commands, in the order of `concur --help`.
 for _name in (

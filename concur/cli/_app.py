@@ -6,7 +6,7 @@ import inspect
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 import typer.core
@@ -53,31 +53,64 @@ class _Contents(typer.core.TyperGroup):
                 formatter.write_dl(list(lines.items()))
 
 
-main = typer.Typer(
-    cls=_Contents,
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Build tracking controllers for robots with a free base.",
-)
-
-
 def _show_version(requested: bool) -> None:
     if requested:
         typer.echo(f"concur {__version__}")
         raise typer.Exit
 
 
-@main.callback()
-def _root(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
-    ] = False,
-) -> None:
-    """Group of the commands."""
-    for name in LIMITS:
-        os.environ.setdefault(name, "1")
+def application(
+    text: str,
+    variables: Mapping[str, str] | None = None,
+    contents: type[typer.core.TyperGroup] = typer.core.TyperGroup,
+    markup: Literal["rich"] | None = None,
+) -> typer.Typer:
+    """Make the application of a program, with the option `--version`.
+
+    Parameters
+    ----------
+    text : str
+        What the program does.
+    variables : mapping of str to str, optional
+        Variables of the environment that are set where they are missing.
+    contents : type
+        Class that lists the commands.
+    markup : str, optional
+        Whether texts have the markup of rich: "rich".
+
+    Returns
+    -------
+    typer.Typer
+        The application, without commands.
+    """
+    made = typer.Typer(
+        cls=contents,
+        add_completion=False,
+        no_args_is_help=True,
+        rich_markup_mode=markup,
+        help=text,
+    )
+
+    @made.callback()
+    def root(
+        version: Annotated[
+            bool,
+            typer.Option(
+                "--version", callback=_show_version, is_eager=True, help="Show the version."
+            ),
+        ] = False,
+    ) -> None:
+        """Group of the commands."""
+        os.environ.update({**(variables or {}), **os.environ})
+
+    return made
+
+
+main = application(
+    "Build tracking controllers for robots with a free base.",
+    dict.fromkeys(LIMITS, "1"),
+    _Contents,
+)
 
 
 def command(

@@ -13,7 +13,7 @@ import numpy as np
 
 from concur.codegen import Array, Vector
 from concur.errors import ShapeError, shown
-from concur.groups import s2
+from concur.groups import s2, so3
 from concur.outputs._output import Output, refused
 from concur.outputs.groups import Coordinates, OutputGroup, named
 from concur.robot import Placed, unknown_name
@@ -222,9 +222,8 @@ def _moved(
         return normals.T, ca.cross(direction, turned[:, 2])
     if output.group in SHAPES:
         linear = value[0].T @ linear
-    spin = value[0].T @ turned
-    angular = ca.vertcat(spin[2, 1] - spin[1, 2], spin[0, 2] - spin[2, 0], spin[1, 0] - spin[0, 1])
-    return ca.SX.eye(output.dim), output.lie.velocity(value, (linear, angular / 2))
+    angular = so3.vee(value[0].T @ turned)
+    return ca.SX.eye(output.dim), output.lie.velocity(value, (linear, angular))
 
 
 def _along(value: Array, symbol: Array, rate: Array) -> Array:

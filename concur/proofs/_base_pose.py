@@ -20,6 +20,7 @@ from concur.outputs.references import Reference
 from concur.proofs._configurations import Configurations
 from concur.proofs._decided import Decided
 from concur.proofs._floating import Demand, Floater, State
+from concur.proofs._heading import hermite
 from concur.proofs._symbols import CLOCK
 from concur.proofs._variations import Kernels, kernels
 
@@ -97,7 +98,7 @@ class Declared:
         # Errors, then quaternion and position of the base.
         rows = [*range(12), 15, 16, 17, 18, 12, 13, 14]
         self.path = path
-        self.cubics = _cubics(path[rows], slopes[rows], length)
+        self.cubics = hermite(path[rows], slopes[rows], length)
         self.demand = self._demand(1)
 
     def _demand(self, parts: int) -> Demand:
@@ -294,13 +295,3 @@ def _split(cubics: Floats, parts: int) -> Floats:
         )
     whole = np.moveaxis(np.array(found), 0, -1)
     return whole.reshape(*whole.shape[:-2], -1)
-
-
-def _cubics(values: Floats, slopes: Floats, length: float) -> Floats:
-    """Hermite's cubics in d = -1 .. 1 on each segment, ascending powers, (4, rows, segments)."""
-    a, b = values[:, :-1], values[:, 1:]
-    s, e = slopes[:, :-1] * length / 2, slopes[:, 1:] * length / 2
-    rise = (b - a) / 2
-    return np.array(
-        [(a + b) / 2 - (e - s) / 4, 1.5 * rise - (s + e) / 4, (e - s) / 4, (s + e) / 4 - rise / 2]
-    )

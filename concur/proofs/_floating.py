@@ -30,6 +30,7 @@ import numpy as np
 from concur._polynomials import Floats, Model, norm_bound, walker
 from concur.control import Servo, given_options
 from concur.errors import OutputError
+from concur.groups import so3
 from concur.proofs._configurations import Configurations, Equations
 from concur.proofs._linear_solve import Solver
 from concur.proofs._pose_formulas import (
@@ -231,10 +232,7 @@ class Floater:
         drift = servo.motion(q, model.velocity(q, ca.SX(6, 1), momentum))[0]
         place, turn = self._hand(q)
         apart = turn.T @ ca.reshape(p[3:], 3, 3)
-        skew = ca.vertcat(
-            apart[2, 1] - apart[1, 2], apart[0, 2] - apart[2, 0], apart[1, 0] - apart[0, 1]
-        )
-        equations = ca.vertcat(place - p[:3], skew / 2)
+        equations = ca.vertcat(place - p[:3], so3.vee(apart))
         self.equations = Equations(phi, p, equations, where)
         slopes = [ca.jacobian(equations, phi), ca.jacobian(equations, p)]
         self.equation_slopes = walker([phi, p], slopes, where)

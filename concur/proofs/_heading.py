@@ -22,6 +22,17 @@ import numpy as np
 
 from concur._polynomials import Floats, Model, Space
 
+
+def hermite(values: Floats, slopes: Floats, length: float) -> Floats:
+    """Hermite's cubics in d = -1 .. 1 on each segment, ascending powers, (4, ..., segments)."""
+    a, b = values[..., :-1], values[..., 1:]
+    s, e = slopes[..., :-1] * length / 2, slopes[..., 1:] * length / 2
+    rise = (b - a) / 2
+    return np.array(
+        [(a + b) / 2 - (e - s) / 4, 1.5 * rise - (s + e) / 4, (e - s) / 4, (s + e) / 4 - rise / 2]
+    )
+
+
 QUARTER = np.pi / 2
 
 ROUNDS = 60
@@ -136,13 +147,7 @@ def candidate(
         k4 = rate(theta[k] + step * k3, v2)
         theta[k + 1] = theta[k] + step / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
     slope[n] = rate(theta[n], speeds[:, 2 * n])
-    # Hermite's cubic in d = -1 .. 1.
-    a, b = theta[:-1], theta[1:]
-    s, e = slope[:-1] * step / 2, slope[1:] * step / 2
-    rise = (b - a) / 2
-    cubics = np.array(
-        [(a + b) / 2 - (e - s) / 4, 1.5 * rise - (s + e) / 4, (e - s) / 4, (s + e) / 4 - rise / 2]
-    )
+    cubics = hermite(theta, slope, step)
     d = velocity[0].space.symbol(0)
     square = d * d
     here = d * cubics[1] + square * cubics[2] + cubics[0]

@@ -10,15 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
-from hil._concur import concur_version, documented, errors_in_lines
+from hil._concur import application, documented, errors_in_lines
 
-main = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    help="Send torques of a servo to the drives of wheels and joints. A program can stop a rig in "
+main = application(
+    "Send torques of a servo to the drives of wheels and joints. A program can stop a rig in "
     "categories 1 (brake, then remove power) and 2 (hold) of IEC 60204-1 only: category 0, the "
     "emergency stop that removes power at once, must be wired.",
+    markup="rich",
 )
 
 STATUS = "Exit status: 0 success, 1 failure, 2 bad input."
@@ -45,22 +43,6 @@ FaultOption = Annotated[
         "given several times.",
     ),
 ]
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"concur {concur_version}")
-        raise typer.Exit
-
-
-@main.callback()
-def _root(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
-    ] = False,
-) -> None:
-    """Define the options of all commands."""
 
 
 def _command(epilog: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
