@@ -132,12 +132,16 @@ class Library:
 
     @classmethod
     def build(cls, kind: str, directory: Path, **options: object) -> Library:
-        exported = servo(kind).export(directory, name=NAME, **options)  # type: ignore[arg-type]
-        outputs = servo(kind).nu + servo(kind).size + 2
+        # The longest ones take seconds to optimize.
+        return cls.of(servo(kind), directory, "-O0" if "limited" in kind else "-O1", **options)
+
+    @classmethod
+    def of(cls, law: Servo, directory: Path, level: str = "-O1", **options: object) -> Library:
+        exported = law.export(directory, name=NAME, **options)  # type: ignore[arg-type]
+        outputs = law.nu + law.size + 2
         text = _BATCH.replace("@@", NAME.upper()).replace("@", NAME)
         (directory / "batch.c").write_text(text.replace("OUTPUTS", str(outputs)))
-        # The longest ones take seconds to optimize.
-        flags = ("-O0" if "limited" in kind else "-O1", "-fPIC")
+        flags = (level, "-fPIC")
         for names in (
             (*STRICT, "-c", f"{NAME}.c", "-o", "law.o"),
             ("-std=c99", "-shared", "law.o", "batch.c", "-o", "batch.so", "-lm"),
@@ -145,7 +149,7 @@ class Library:
             done = run(COMPILERS[0], *flags, *names, cwd=directory)
             assert done.returncode == 0, done.stderr
             assert done.stderr == ""
-        return cls(exported, servo(kind), directory / "batch.so")
+        return cls(exported, law, directory / "batch.so")
 
     def __call__(self, states: np.ndarray, apart: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Outputs (k, m) and codes (k,) of states (k, n), each apart or one after the other."""

@@ -28,6 +28,7 @@ from concur.errors import (
 from concur.formulations import Factor
 from concur.outputs import FunctionOutput
 from concur.simulation import forced_motion
+from tests.export._export import Library
 
 HULL, MOMENTS = 12.0, np.array([1.5, 1.1, 1.9])
 ARM, LOADS = 0.8, (2.0, 0.6, 0.9)
@@ -198,6 +199,36 @@ def test_the_lift_is_that_of_a_tree() -> None:
         np.testing.assert_allclose(model.bias(q, s), tree.bias(q, s), atol=1e-10)
         np.testing.assert_allclose(model.coriolis(q, s), tree.coriolis(q, s), atol=1e-9)
         np.testing.assert_allclose(model.hamiltonian(q, s), tree.hamiltonian(q, s), atol=1e-10)
+
+
+def test_laws_are_those_of_the_tree_in_ticks_and_in_c(tmp_path: Any) -> None:
+    """The hand of a planar floater at a momentum: the same torques as with bodies; exported too."""
+    robot, mu = cc.robots.planar_floater(), [0.2, -0.1, 0.4]
+    hull, tip = Factor("hull", "SE2"), robot.bodies[-1].name
+    links = [Factor(body.joint_label, "SO2") for body in robot.bodies[1:]]
+    q, v = (ca.vertcat(*[getattr(f, x) for f in (hull, *links)]) for x in "qv")
+    energy, names = ca.SX(robot.kinetic_energy(q, v)), [link.name for link in links]
+    system = cc.LagrangianSystem(energy, 0.0, [hull, *links], inputs=names, symmetry="hull")
+    place = ca.Function("hand", [q], [robot.pose(q, tip)[:2, 3]])
+    law = cc.Servo(cc.reduce(system, mu), [FunctionOutput("hand", place, "R2")], 9.0, 6.0)
+    own = cc.reduce(robot, [*mu[:2], 0, 0, 0, mu[2]])
+    tree = cc.Servo(own, [cc.Output("hand", tip, "R2")], 9.0, 6.0)
+    resting = cc.Servo(cc.reduce(system), law.outputs, 9.0, 6.0)
+
+    rng, rows, torques = np.random.default_rng(6), [], []
+    tick = law.compile(interpreted=True)
+    for _ in range(8):
+        at, s = robot.random(rng), rng.normal(size=2)
+        pose = law.output(at) + np.array([0.1, -0.2])
+        sample = cc.ReferenceSample(pose, *rng.normal(size=(2, 2)))
+        tick.reset()  # each state alone
+        torques.append(tree.torque(at, s, sample))
+        np.testing.assert_allclose(tick(at, s, sample), torques[-1], atol=1e-9)
+        assert abs(resting.torque(at, s, sample) - torques[-1]).max() > 1e-3
+        rows.append(np.concatenate([at, s, sample.pose, sample.twist, sample.acceleration]))
+    found, codes = Library.of(law, tmp_path)(np.array(rows))
+    assert (codes == 0).all()
+    np.testing.assert_allclose(found[:, :2], torques, atol=1e-9)
 
 
 @pytest.mark.parametrize("group", ["SO3", "SE2"])
