@@ -19,10 +19,20 @@ if TYPE_CHECKING:
         Array,
         Evaluator,
         compiled,
+        compiler_flags,
         fingerprint,
         recalled,
+        sources,
     )
-    from concur.control import Law, Servo, Tick, TickStatus, TrackingLaw, tracking_law
+    from concur.control import (
+        Law,
+        Servo,
+        Tick,
+        TickStatus,
+        TrackingLaw,
+        tick_function,
+        tracking_law,
+    )
     from concur.errors import ConcurError, DescriptionError, install_command, printable, shown
     from concur.files import (
         confined,
@@ -32,6 +42,7 @@ if TYPE_CHECKING:
         make_directory,
         read_bytes,
         read_json,
+        writing,
     )
     from concur.groups import quaternion, se3
     from concur.io import Task, load_task
@@ -85,10 +96,14 @@ _PLACES = {
     "concur.certify": "OPERATING",
     "concur.checker": "StoredTaskProof confirmed is_task_proof load_task_proof",
     "concur.cli": "application documented errors_in_lines",
-    "concur.codegen": "Array DRIFT Evaluator compiled fingerprint recalled",
-    "concur.control": "Law Servo Tick TickStatus TrackingLaw tracking_law",
+    "concur.codegen": (
+        "Array DRIFT Evaluator compiled compiler_flags fingerprint recalled sources"
+    ),
+    "concur.control": "Law Servo Tick TickStatus TrackingLaw tick_function tracking_law",
     "concur.errors": "ConcurError DescriptionError install_command printable shown",
-    "concur.files": "confined copy_of folder_named is_file make_directory read_bytes read_json",
+    "concur.files": (
+        "confined copy_of folder_named is_file make_directory read_bytes read_json writing"
+    ),
     "concur.io": "Task load_task",
     "concur.tables": (
         "Expected FileName InFiles NotNegative Positive Refusal Text build fault missing_file "

@@ -208,10 +208,10 @@ class States:
         estimator.update(feedback, first, known)
         early = estimator.position.copy(), estimator.velocity.copy()
         found = self._found
-        position = found.ratios @ record["q"][k, list(found.q)]
+        position = found.of_joints(record["q"][k, list(found.q)])
         velocity = np.full(len(position), np.nan)
         if self._s:
-            velocity = found.ratios @ record["s"][k, self._s]
+            velocity = found.of_joints(record["s"][k, self._s])
         now, unsure = instant_of(position, velocity, early, late, first, last)
         if begins:
             estimator.start(feedback, now)

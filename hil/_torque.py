@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -84,7 +86,9 @@ class CycleTorque:
         if not self._heats:
             return
         limits = self.limits
-        share = -np.expm1(-cycles * self._period / limits.thermal_time)
+        # Functions of the C library, as in C: NumPy's have other last digits.
+        times = np.broadcast_to(limits.thermal_time, limits.shape).tolist()
+        share = np.array([-math.expm1(-cycles * self._period / time) for time in times])
         self.heat += share * ((self.sent / limits.continuous) ** 2 - self.heat)
 
     def anchor(self, position: Vector, carries: bool) -> None:

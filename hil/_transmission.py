@@ -9,6 +9,7 @@ times its multiplier, without its offset.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,6 +49,28 @@ class Transmission:
     q: tuple[int, ...]
     v: tuple[int, ...]
     limits: NDArray[np.float64]
+
+    @cached_property
+    def terms(self) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Joint and ratio of each term in the sums of the motors, shapes (terms, n)."""
+        rows = [np.flatnonzero(row) for row in self.ratios]
+        count = max(map(len, rows))
+        index = np.array([np.resize(row, count) for row in rows]).T
+        factors = np.take_along_axis(self.ratios, index.T, axis=1).T.copy()
+        for k, row in enumerate(rows):
+            factors[len(row) :, k] = 0.0
+        return index, factors
+
+    def of_joints(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Positions or velocities of the motors, shape (..., n), by those of the joints.
+
+        Products are rounded and added in the order of the joints: the same numbers in C.
+        """
+        index, factors = self.terms
+        total = values[..., index[0]] * factors[0]
+        for at, factor in zip(index[1:], factors[1:], strict=True):
+            total = total + values[..., at] * factor
+        return np.asarray(total)
 
     def spans(self) -> NDArray[np.float64]:
         """Range of each motor within those of its joints, shape (n, 2)."""

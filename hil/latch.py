@@ -171,6 +171,8 @@ class Latch:
         Command to the drives in this cycle.
     cycles : int
         Number of cycles in this state, or in this phase of the stop.
+    braking_cycles : int
+        Largest number of cycles of braking.
 
     Examples
     --------
@@ -202,7 +204,7 @@ class Latch:
         self.action = Action.OFF
         self.cycles = 0
         self._prelude = max(1, policies.startup_cycles)  # reasons are unknown before one cycle
-        self._braking_cycles = max(1, math.ceil(policies.stop_time / period - 1e-9))
+        self.braking_cycles = max(1, math.ceil(policies.stop_time / period - 1e-9))
         self._given: set[Reason] = set()  # since the last step
         self._now: float | None = None
         self._entered = math.nan
@@ -385,7 +387,7 @@ class Latch:
             # A damping torque that accelerates a joint has the wrong sign: wrong encoder or gear.
             self._end_of_power()
             return
-        over = self.cycles >= self._braking_cycles or (
+        over = self.cycles >= self.braking_cycles or (
             now - self._entered >= self.policies.stop_time
         )
         if over or self._rest >= REST_CYCLES:

@@ -625,12 +625,8 @@ def _motors(record: Record, found: Transmission) -> tuple[Vectors, Vectors]:
             cure="Replay only records of laws whose velocities contain those of all joints.",
         )
     places = (("q", list(found.q)), ("s", [rates[name] for name in found.joints]))
-    position, velocity = (
-        np.array([found.ratios @ row for row in np.ascontiguousarray(record[name][:, at])])
-        for name, at in places
-    )
-    shape = len(record), len(found.motors)
-    return position.reshape(shape), velocity.reshape(shape)
+    position, velocity = (found.of_joints(record[name][:, at]) for name, at in places)
+    return position, velocity
 
 
 def _check_layout(record: Record, rig: Rig, servo: TrackingLaw) -> None:

@@ -23,6 +23,7 @@ from concur.codegen._cache import cache_directory
 from concur.codegen._compiler import (
     CompilationError,
     CompilerWarning,
+    compiler_flags,
     find_compiler,
     interpreted_on_purpose,
 )
@@ -44,6 +45,7 @@ from concur.codegen._rollout_data import (
     Sizes,
 )
 from concur.codegen._series import CHUNK, Series, Trace, series_function
+from concur.codegen._sources import Sources, sources
 
 __all__ = [
     "CHUNK",
@@ -69,6 +71,7 @@ __all__ = [
     "Scalar",
     "Series",
     "Sizes",
+    "Sources",
     "Trace",
     "Vector",
     "as_floats",
@@ -76,6 +79,7 @@ __all__ = [
     "c_text",
     "cache_directory",
     "compiled",
+    "compiler_flags",
     "constant",
     "evaluated",
     "find_compiler",
@@ -91,6 +95,7 @@ __all__ = [
     "recalled",
     "series_function",
     "shape_error",
+    "sources",
     "symbols_of",
     "uniform",
     "unit_span",

@@ -88,7 +88,7 @@ class Compiler:
 
     def key(self, code: Sources) -> str:
         """SHA-256 of sources, flags, CasADi's version and this compiler, hexadecimal."""
-        parts = [self.identity, *self.command, *_flags(code), ca.__version__, *code.files]
+        parts = [self.identity, *self.command, *compiler_flags(code), ca.__version__, *code.files]
         digest = hashlib.sha256()
         for part in parts:
             digest.update(part.encode())
@@ -97,7 +97,7 @@ class Compiler:
 
     def build(self, code: Sources, library: Path) -> None:
         """Compile sources to a library, with the object files in the same folder."""
-        flags = [*_flags(code), *_EXTRA_FLAGS, _EXPORT]
+        flags = [*compiler_flags(code), *_EXTRA_FLAGS, _EXPORT]
         names = [f"part{index}" for index in range(len(code.files))]
         for name, text in zip(names, code.files, strict=True):
             (library.parent / f"{name}.c").write_text(text, encoding="utf-8")
@@ -203,7 +203,19 @@ def warn_once(message: str) -> None:
         warnings.warn(message, CompilerWarning, stacklevel=3)
 
 
-def _flags(code: Sources) -> tuple[str, ...]:
+def compiler_flags(code: Sources) -> tuple[str, ...]:
+    """Flags with which C sources of functions are compiled for this machine.
+
+    Parameters
+    ----------
+    code : Sources
+        The sources.
+
+    Returns
+    -------
+    tuple of str
+        Flags of GCC and Clang.
+    """
     if code.assignments <= WHOLE:
         # Scheduling before register allocation: fewer stalls. Clang always does so.
         return ("-O3", "-fschedule-insns", *FLAGS)

@@ -50,9 +50,16 @@ _ARGUMENTS = "const casadi_real** arg, casadi_real** res, casadi_real* kept"
 
 @dataclass(frozen=True)
 class Sources:
-    """C sources of functions: texts, the first with the entries, and the entries' names.
+    """C sources of functions.
 
-    `assignments` counts those in straight-line code.
+    Parameters
+    ----------
+    files : tuple of str
+        Texts, the first with the entries.
+    names : tuple of str
+        Names of the entries.
+    assignments : int
+        Number of assignments in straight-line code.
     """
 
     files: tuple[str, ...]
@@ -61,7 +68,18 @@ class Sources:
 
 
 def sources(functions: Sequence[ca.Function]) -> Sources:
-    """Write functions in C, over SX or MX."""
+    """Write functions in C.
+
+    Parameters
+    ----------
+    functions : sequence of casadi.Function
+        Functions over SX or MX.
+
+    Returns
+    -------
+    Sources
+        Their sources.
+    """
     # Names in a library must be distinct and differ from keywords and functions of C.
     names = tuple(f"concur_{index}_{f.name()}" for index, f in enumerate(functions))
     generator = ca.CodeGenerator("concur.c", {"with_header": False})

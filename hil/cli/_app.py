@@ -240,6 +240,22 @@ def commission(
     )
 
 
+@_command(
+    "Example: concur-rig export examples/rover_rig/rig.toml --out rover_c\n\n"
+    "Exit status: 0 success, 2 bad input."
+)
+def export(
+    rig: RigFile,
+    out: Annotated[Path, typer.Option(help="Folder of the code.")] = Path("rig_c"),
+    as_json: AsJson = False,
+) -> Any:
+    """Write the cycle of a rig in C99: estimator, law, guard and stop; for loops of your own."""
+    from hil.rig import load_rig
+    from hil.spine import export_rig
+
+    return export_rig(load_rig(rig), out)
+
+
 @_command(f"Example: concur-rig replay rig-records/rover-20260101-120000\n\n{STATUS}")
 def replay(
     record: Path,

@@ -69,10 +69,10 @@ class Graphs:
     """Compiled functions of one robot, with buffers."""
 
     step: Evaluator
-    """(q, y, w, dt, anchor) to (q, s, v, anchored). Inputs: configuration of the last cycle,
-    present positions and velocities of the measured joints, time since the last cycle, anchor.
-    Results: present configuration, velocities for the law, all velocities, pose of the base in the
-    anchor."""
+    """(q, position, velocity, dt, anchor) to (q, s, v, anchored, rates). Inputs: configuration of
+    the last cycle, present positions and velocities of the motors, time since the last cycle,
+    anchor. Results: present configuration, velocities for the law, all velocities, pose of the base
+    in the anchor, and velocities of the measured joints, by least squares if motors share one."""
     acceleration: Evaluator
     """(q, s, u) to the acceleration of the motors due to control inputs u, the inertia of the
     motors, shape (n, n), and the torques of the motors that hold the velocities, shape (n,)."""
@@ -97,21 +97,27 @@ def make_graphs(model: ReducedModel, places: Places, measured: bool, gives: str)
     """Make the functions of an estimator; `gives`: `PoseSettings.gives`, "" without a source."""
     where = f"estimator of `{model.name}`"
     n, nq, nv, ns = len(places.transmission.motors), model.nq, model.nv, model.ns
+    k = len(places.transmission.joints)
     step = _step(model, places, measured)
     correct = None
     if gives:
         function = _correction(model, gives, where)
         correct = Evaluator(function, [(nq,), (7,), (), ()], where, can_fail=False)
     return Graphs(
-        Evaluator(step, [(nq,), (nv if measured else ns,), (nv,), (7,)], where, can_fail=False),
+        Evaluator(
+            step, [(nq,), (nv if measured else ns,), (nv,), (7,), (k,)], where, can_fail=False
+        ),
         Evaluator(_acceleration(model, places), [(n,), (n, n), (n,)], where, can_fail=False),
         correct,
     )
 
 
 def _step(model: ReducedModel, places: Places, measured: bool) -> ca.Function:
-    robot, n = model.robot, len(places.q)
-    q, y, w = ca.SX.sym("q", model.nq), ca.SX.sym("y", n), ca.SX.sym("w", n)
+    robot, found = model.robot, places.transmission
+    q, n = ca.SX.sym("q", model.nq), len(found.motors)
+    position, velocity = ca.SX.sym("position", n), ca.SX.sym("velocity", n)
+    inverse = ca.sparsify(ca.DM(found.inverse))
+    y, w = inverse @ position, inverse @ velocity
     dt, anchor = ca.SX.sym("dt"), ca.SX.sym("anchor", 7)
     shape = list(places.shape)
     moved = (y - q[places.q])[shape]
@@ -125,18 +131,18 @@ def _step(model: ReducedModel, places: Places, measured: bool) -> ca.Function:
     after[places.q] = y
     s = w[shape]
     v = model.velocity(after, s)
-    position, attitude = _base(model, after)
+    base, attitude = _base(model, after)
     anchored = ca.vertcat(
-        quaternion.rotate(quaternion.conjugate(anchor[3:]), position - anchor[:3]),
+        quaternion.rotate(quaternion.conjugate(anchor[3:]), base - anchor[:3]),
         quaternion.multiply(quaternion.conjugate(anchor[3:]), attitude),
     )
-    results = [after, v if measured else s, v, anchored]
+    results = [after, v if measured else s, v, anchored, w]
     return ca.Function(
         "estimator_step",
-        [q, y, w, dt, anchor],
+        [q, position, velocity, dt, anchor],
         [ca.densify(part) for part in results],
-        ["q", "y", "w", "dt", "anchor"],
-        ["after", "s", "v", "anchored"],
+        ["q", "position", "velocity", "dt", "anchor"],
+        ["after", "s", "v", "anchored", "rates"],
         {"cse": True},
     )
 

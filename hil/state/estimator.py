@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
@@ -22,6 +23,7 @@ from scipy.spatial.transform import Rotation
 from hil._concur import DRIFT, Evaluator, TrackingLaw
 from hil.drives.feedback import Feedback
 from hil.settings import PoseSettings, Rig
+from hil.state import _differentiation as differentiation
 from hil.state._differentiation import Differentiator, velocity_delay
 from hil.state._differentiation import encoder_step as encoder_step
 from hil.state._reconstruction import find_places, make_graphs
@@ -49,6 +51,34 @@ _ORIGIN: tuple[float, ...] = (0.0, 0.0, 0.0)
 _UPRIGHT: tuple[float, ...] = (0.0, 0.0, 0.0, 1.0)
 _LEFT = (*_ORIGIN, *_UPRIGHT)
 _REASONS = ("old", "disordered", "invalid", "jump", "frozen", "drift")
+
+
+def observer_numbers(rig: Rig) -> tuple[dict[str, float], list[float]]:
+    """Numbers of the observers of the motors, for code in C.
+
+    Parameters
+    ----------
+    rig : Rig
+        The rig.
+
+    Returns
+    -------
+    numbers : dict of str to float
+        Numbers of all axes by name.
+    slack : list of float
+        Tolerated difference of a report from its prediction, of each axis, rad (m).
+    """
+    settings = rig.estimator
+    numbers = {
+        "LATENCY": settings.latency,
+        "BANDWIDTH_RATE": 2.0 * math.pi * settings.bandwidth,
+        "SHARE": differentiation.SHARE,
+        "LONGEST_WAIT": differentiation.LONGEST_WAIT,
+        "IMPLAUSIBLE": differentiation.PATIENCE,
+        "ABSURD": differentiation.ABSURD,
+        "HORIZON": differentiation.HORIZON,
+    }
+    return numbers, [differentiation.SLACK * encoder_step(axis) for axis in rig.axes]
 
 
 class Estimator:
@@ -150,9 +180,7 @@ class Estimator:
         self.velocity_delay = velocity_delay(settings.bandwidth, rig.loop.period)
 
         joints, step = self._joints, self._graphs.step
-        found, n = rig.transmission, len(rig.axes)
-        self._ratios, self._inverse = found.ratios, found.inverse
-        self._rates = np.zeros(len(found.joints))  # velocities of the joints
+        n, self._motors = len(rig.axes), rig.transmission.of_joints
         self.position, self.velocity, self.age = np.full(n, np.nan), np.zeros(n), joints.age
         self.lost = joints.lost
         self.implausible, self.repeated = joints.implausible, joints.repeated
@@ -160,7 +188,7 @@ class Estimator:
         self._measured_q = np.array(self._places.q, dtype=np.intp)
         # Assignment to a memoryview takes a third of the time of assignment to an array.
         inputs: list[Any] = [memoryview(part[:, 0].data) for part in step.inputs]
-        self._q_in, self._y_in, self._w_in, self._dt_in, self._anchor_in = inputs
+        self._q_in, self._position_in, self._velocity_in, self._dt_in, self._anchor_in = inputs
         self._results = tuple(part[:, 0] for part in step.outputs)
         acting = self._graphs.acceleration
         self._acting = tuple(part[:, 0] for part in acting.inputs)
@@ -174,6 +202,11 @@ class Estimator:
         self.poses = 0
         self.poses_refused = dict.fromkeys(_REASONS, 0)
         self._forget(rig.task.q0)
+
+    @property
+    def functions(self) -> tuple[ca.Function, ca.Function]:
+        """Graphs of the present state, and of the acceleration of the motors."""
+        return self._graphs.step.function, self._graphs.acceleration.function
 
     @property
     def reconstructed(self) -> tuple[str, ...]:
@@ -214,7 +247,6 @@ class Estimator:
         self.v.fill(0.0)
         self.s.fill(0.0)
         self._joints.reset()
-        self._rates.fill(0.0)
         self._anchor[:] = _LEFT
         self._times.fill(-math.inf)
         self._newest, self._now = -1, math.nan
@@ -255,27 +287,21 @@ class Estimator:
         """
         joints = self._joints
         joints.update(feedback, now, acceleration)
-        # The guard judges motors by the state, from which a replay computes them too.
-        y = self._inverse @ joints.position
-        np.matmul(self._inverse, joints.velocity, out=self._rates)
-        np.matmul(self._ratios, y, out=self.position)
-        np.matmul(self._ratios, self._rates, out=self.velocity)
         if not self._asked or not joints.ready:
             self._now, self.valid = now, False
             return False
         if not self.started:
             # The first reports contain positions, but no motion since the last cycle.
-            self.q[self._measured_q] = y
+            self._move(0.0)
+            self.q[self._measured_q] = self._results[0][self._measured_q]
             self.q[:] = self._model.robot.coupled(self.q)
             self.started = True
         dt = now - self._now
-        self._q_in[:] = self.q
-        self._y_in[:] = y
-        self._w_in[:] = self._rates
-        self._dt_in[0] = dt if dt > 0.0 else 0.0
-        self._anchor_in[:] = self._anchor
-        self._graphs.step.trigger()
-        after, s, v, anchored = self._results
+        self._move(dt if dt > 0.0 else 0.0)
+        after, s, v, anchored, rates = self._results
+        # The guard judges motors by the state, from which a replay computes them too.
+        self.position[:] = self._motors(after[self._measured_q])
+        self.velocity[:] = self._motors(rates)
         self._now = now
         if self._pose_time > -math.inf:
             self.pose_age = now - self._pose_time
@@ -285,11 +311,20 @@ class Estimator:
         self.q[:] = after
         self.s[:] = s
         self.v[:] = v
-        self._newest = place = (self._newest + 1) % REMEMBERED
-        self._times[place] = now
-        self._history[place] = anchored
+        self._newest = newest = (self._newest + 1) % REMEMBERED
+        self._times[newest] = now
+        self._history[newest] = anchored
         self.valid = not any(joints.lost.tolist())
         return self.valid
+
+    def _move(self, dt: float) -> None:
+        """Evaluate the configuration after a time, s, at the present positions of the motors."""
+        self._q_in[:] = self.q
+        self._position_in[:] = self._joints.position
+        self._velocity_in[:] = self._joints.velocity
+        self._dt_in[0] = dt
+        self._anchor_in[:] = self._anchor
+        self._graphs.step.trigger()
 
     def acceleration(self, torque: ArrayLike) -> NDArray[np.float64]:
         """Acceleration of the axes according to the model, at the last state, for a torque.
