@@ -80,7 +80,7 @@ def check_apart(
         raise OutputError(
             f"{where}, `apart`",
             expected="two bodies or more with shapes, or capsules on them; meshes do not count",
-            came=f"one, `{bodies[0]}`" if bodies else "none",
+            came=f"one, `{bodies[0]}`" if bodies else "a robot without shapes",
             cure="Add shapes to the bodies, or give a `concur.proofs.Clearance`; in a task add "
             "tables [[plan.capsule]].",
         )

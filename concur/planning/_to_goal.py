@@ -176,7 +176,7 @@ def plan(
 
 
 def _check_options(time: Any, guesses: Any, progress: Any, where: str) -> None:
-    """Reject a duration, a number of guesses or a report of progress that is none."""
+    """Reject an invalid duration, number of guesses or report of progress."""
     least = isinstance(time, str) and time == "least"
     if not least and not (is_number(time) and SHORTEST <= time <= LONGEST):
         raise ConcurError(
