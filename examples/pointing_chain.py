@@ -20,11 +20,13 @@ import matplotlib.pyplot as plt
 masses, lengths, g = (1.0, 0.7, 0.5), (0.8, 0.6, 0.9), 9.81  # kg, m, m/s^2
 links = [Factor(f"link{k}", "S2", neutral=(0.0, 0.0, -1.0)) for k in (1, 2, 3)]
 place, speed, kinetic, height = ca.SX(3, 1), ca.SX(3, 1), ca.SX(0), ca.SX(0)
+frames = {"pivot": place}  # what the viewer draws, with a bar from one to the next
 for link, mass, length in zip(links, masses, lengths, strict=True):
     place, speed = place + length * link.q, speed + length * link.qdot
     kinetic, height = kinetic + mass * ca.sumsqr(speed) / 2, height + mass * g * place[2]
+    frames[f"end of {link.name}"] = place
 motors = [name for link in links for name in link.freedom_names]
-chain = cc.LagrangianSystem(kinetic, height, links, inputs=motors, name="chain")
+chain = cc.LagrangianSystem(kinetic, height, links, inputs=motors, name="chain", drawn=frames)
 model = cc.reduce(chain)
 
 # One output for each direction: two coordinates each, without poles.
@@ -47,7 +49,7 @@ reference = cc.references.stack(rise, *cones)
 # All hang, so that the other two are up to 143 degrees off.
 start = np.tile(down, 3)
 run = cc.simulate(chain, servo, reference, 6.0, start, np.zeros(9), dt=2e-3)
-print(run)
+print(run)  # run.view() shows it in a browser
 angles = np.degrees(np.linalg.norm(run.error.reshape(-1, 3, 2), axis=2))
 directions = run.q.reshape(-1, 3, 3)
 nodes = np.cumsum(np.array(lengths)[:, None] * directions, axis=1)
