@@ -10,19 +10,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from math import inf
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
+from concur.certify._arrays import above, array, matrix
 from concur.certify._channels import Channel
 from concur.certify._inequality import (
     Claim,
     inequality,
     turned_components,
 )
-from concur.certify._intervals import Ball, Walker, as_array, flint, interval
+from concur.certify._intervals import Ball, Walker, flint, interval
 from concur.certify._reduction import Reduction
 
 Box = tuple[tuple[float, float], ...]
@@ -70,14 +70,14 @@ class AffineForm:
         n = channel.size
         exact = Claim(exact_balls(claim.P), claim.alpha, exact_balls(claim.L), exact_balls(claim.M))
         alpha = flint().arb(claim.alpha)
-        gains = [_matrix(g) for g in (channel.stiffness, channel.inertia, channel.damping)]
+        gains = [matrix(g) for g in (channel.stiffness, channel.inertia, channel.damping)]
         try:
             scale = gains[1].inv()
         except ZeroDivisionError:
             self.known = False
             return
         self.known = True
-        numbers = (as_array(gains[0]), as_array(scale), as_array(scale * gains[2]))
+        numbers = (array(gains[0]), array(scale), array(scale * gains[2]))
         turned = turned_components(channel)
 
         def at(B: np.ndarray) -> np.ndarray:
@@ -110,11 +110,11 @@ class AffineForm:
         """A direction in which A(x) is negative, found with floats and checked with balls."""
         balls = [flint().arb(float(value)) for value in x]
         walker, varying = self._map
-        A = self.at(_widened(as_array(walker([balls])[0]), varying, x))
+        A = self.at(_widened(array(walker([balls])[0]), varying, x))
         middle = _floats(A)
         if not np.isfinite(middle).all():
             return None
-        exact = as_array(A)
+        exact = array(A)
         n = len(x)
         # With x as the first half, choose the ve that minimises the form, or a distant one
         # if there is no minimum.
@@ -134,7 +134,7 @@ class AffineForm:
             value = quadratic(exact, direction)
             if value < 0:
                 motion = np.array_equal(direction[:n], x)
-                return Counterexample(x, direction, upper(value), positive=True, motion=motion)
+                return Counterexample(x, direction, above(value), positive=True, motion=motion)
         return None
 
 
@@ -165,10 +165,10 @@ class CornerMap:
                 ball.is_finite() for result in case.results for ball in result.entries()
             ):
                 return False
-            remainder = self._remainder(as_array(case.results[2]), reach)
+            remainder = self._remainder(array(case.results[2]), reach)
             for centre in self.walker.cases([middle], case.answers):
-                B = _widened(as_array(centre.results[0]), self.varying, self.offset)
-                slopes = as_array(centre.results[1]).reshape(self.n, self.n, self.k, order="F")
+                B = _widened(array(centre.results[0]), self.varying, self.offset)
+                slopes = array(centre.results[1]).reshape(self.n, self.n, self.k, order="F")
                 if not self._case_positive(form, B, slopes, remainder, reach):
                     return False
         return True
@@ -238,7 +238,7 @@ def _congruence(A: np.ndarray) -> Any | None:
         T = np.linalg.inv(factor)
     except np.linalg.LinAlgError:
         return None
-    return _matrix(T) if np.isfinite(T).all() else None
+    return matrix(T) if np.isfinite(T).all() else None
 
 
 def _reach(middle: Ball, a: float, b: float) -> Ball:
@@ -260,10 +260,6 @@ def _widened(B: np.ndarray, varying: np.ndarray, x: np.ndarray) -> np.ndarray:
     return wide
 
 
-def _matrix(values: np.ndarray) -> Any:
-    return flint().arb_mat([[float(v) for v in row] for row in values])
-
-
 def exact_balls(values: np.ndarray) -> np.ndarray:
     arb = flint().arb
     balls = np.empty(values.shape, dtype=object)
@@ -280,8 +276,3 @@ def _floats(A: Any) -> np.ndarray:
 def quadratic(A: np.ndarray, direction: np.ndarray) -> Ball:
     z = exact_balls(direction)
     return z @ (A @ z)
-
-
-def upper(value: Ball) -> float:
-    """A float that is not below a ball."""
-    return float(np.nextafter(float(value.upper()), inf))

@@ -16,7 +16,6 @@ from types import ModuleType
 from typing import Any
 
 import casadi as ca
-import numpy as np
 
 from concur.errors import OutputError, ShapeError, needed
 
@@ -287,10 +286,3 @@ _ARITHMETIC: dict[int, Callable[..., Ball]] = {
     ca.OP_AND: lambda a, b: a * b,
     ca.OP_OR: lambda a, b: 1 - (1 - a) * (1 - b),
 }
-
-
-def as_array(matrix: Any) -> np.ndarray:
-    """Matrix of balls (`arb_mat`) as an array of objects."""
-    array = np.empty((matrix.nrows(), matrix.ncols()), dtype=object)
-    array[...] = matrix.tolist()
-    return array

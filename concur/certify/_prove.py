@@ -31,8 +31,8 @@ from concur.certify._affine_form import (
     Counterexample,
     exact_balls,
     quadratic,
-    upper,
 )
+from concur.certify._arrays import above
 from concur.certify._bounds import definite, rational
 from concur.certify._channels import Channel
 from concur.certify._inequality import (
@@ -348,7 +348,7 @@ class _Search:
         value = quadratic(exact_balls(self.claim.P), direction)
         if value <= 0:
             zero = np.zeros(self.channel.size)
-            bound = upper(value)
+            bound = above(value)
             return Counterexample(zero, direction, bound, positive=False, motion=False)
         return None
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from concur.certify._affine_form import BAND
-from concur.certify._intervals import Walker, as_array, flint, interval
+from concur.certify._arrays import array
+from concur.certify._intervals import Walker, flint, interval
 from concur.errors import ConcurError, OutputError, ShapeError
 from concur.outputs.groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
 
@@ -33,7 +34,7 @@ def error_map(group):
 
 def ends(matrix):
     """Lower and upper ends of a matrix of balls."""
-    balls = as_array(matrix)
+    balls = array(matrix)
     low = np.array([[float(b.lower()) for b in row] for row in balls])
     high = np.array([[float(b.upper()) for b in row] for row in balls])
     return low, high
@@ -83,8 +84,8 @@ def exact_error_map(name, x):
     n = len(ad)
     rows = [row + [arb(int(i == j)) for j in range(n)] for i, row in enumerate(ad)]
     rows += [[arb(0)] * (2 * n) for _ in range(n)]
-    corner = as_array(arb_mat(rows).exp())[:n, n:]
-    return as_array(arb_mat(corner.tolist()).inv())
+    corner = array(arb_mat(rows).exp())[:n, n:]
+    return array(arb_mat(corner.tolist()).inv())
 
 
 @pytest.mark.parametrize("name", ["SO3", "SE2", "SE3"])
@@ -99,7 +100,7 @@ def test_the_deployed_map_differs_from_the_exact_one_by_far_less_than_proofs_all
     x = {"SO3": phi, "SE2": np.array([*rho[:2], angle]), "SE3": np.concatenate([rho, phi])}[name]
     with ctx.workprec(220):
         exact = exact_error_map(name, x)
-        deployed = as_array(Walker(error_map(group))([[arb(float(v)) for v in x]])[0])
+        deployed = array(Walker(error_map(group))([[arb(float(v)) for v in x]])[0])
         off = max(float(abs(a - b).upper()) for a, b in zip(exact.flat, deployed.flat, strict=True))
     assert off < BAND * (1.0 + np.abs(rho).max()) / 50.0
 
