@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from concur.codegen import (
         DRIFT,
         Array,
+        CompilationError,
         Evaluator,
         compiled,
         compiler_flags,
+        find_compiler,
         fingerprint,
         recalled,
         sources,
@@ -97,7 +99,8 @@ _PLACES = {
     "concur.checker": "StoredTaskProof confirmed is_task_proof load_task_proof",
     "concur.cli": "application documented errors_in_lines",
     "concur.codegen": (
-        "Array DRIFT Evaluator compiled compiler_flags fingerprint recalled sources"
+        "Array CompilationError DRIFT Evaluator compiled compiler_flags find_compiler fingerprint "
+        "recalled sources"
     ),
     "concur.control": "Law Servo Tick TickStatus TrackingLaw tick_function tracking_law",
     "concur.errors": "ConcurError DescriptionError install_command printable shown",

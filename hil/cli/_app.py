@@ -256,6 +256,34 @@ def export(
     return export_rig(load_rig(rig), out)
 
 
+@_command(
+    "Example: concur-rig bench examples/rover_rig/rig.toml --rate 1000 --links 2\n\n"
+    "Exit status: 0 the machine holds the rate, 1 it does not, 2 bad input."
+)
+def bench(
+    rig: RigFile,
+    rate: Annotated[float | None, typer.Option(min=1.0, max=10000.0)] = None,
+    seconds: Annotated[float, typer.Option(min=0.1, max=86400.0)] = 10.0,
+    links: Annotated[int, typer.Option(min=1, max=16)] = 1,
+    as_json: AsJson = False,
+) -> Any:
+    """Measure which rate the cycle in C holds on this machine, with emulated CiA 402 drives.
+
+    Parameters
+    ----------
+    rate : float, optional
+        Rate in Hz; default: that of the rig.
+    seconds : float
+        Duration in s.
+    links : int
+        Number of links, among which the axes are divided.
+    """
+    from hil.rig import load_rig
+    from hil.spine import bench_rig
+
+    return bench_rig(load_rig(rig), rate, seconds, links)
+
+
 @_command(f"Example: concur-rig replay rig-records/rover-20260101-120000\n\n{STATUS}")
 def replay(
     record: Path,

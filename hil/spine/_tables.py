@@ -163,6 +163,16 @@ def tables(
     return "\n".join(["#include <math.h>", "", *lines, ""])
 
 
+def timing(rig: Rig) -> str:
+    """The file `timing.h`."""
+    numbers = {
+        "CYCLE": rig.loop.period,
+        "WINDOW": rig.loop.receive_window,
+        "DELAY": rig.estimator.latency,
+    }
+    return "".join(f"#define RIG_{name} {number(value)}\n" for name, value in numbers.items())
+
+
 def _axes(rig: Rig, limits: Limits, slack: Sequence[float]) -> list[str]:
     n = limits.size
     columns = {

@@ -12,6 +12,7 @@ import numpy as np
 from tests.benchmarks._builds import ROBOTS, build_times
 from tests.benchmarks._campaigns import campaign_table
 from tests.benchmarks._certificates import certificate_cases, certificate_table, prove_all
+from tests.benchmarks._cycle import cycle_table
 from tests.benchmarks._floating_comparisons import floating_comparisons
 from tests.benchmarks._graphs import graphs_table
 from tests.benchmarks._growth import ROUNDS, draw_growth, growth, growth_table
@@ -113,6 +114,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], str]] = {
     "Cost against joints": growing,
     "Campaigns": lambda asked: campaign_table(asked.rounds),
     "Rig": lambda asked: rig_table(),
+    "Cycle in C": lambda asked: cycle_table(),
     "Inverse kinematics": lambda asked: inverse_kinematics_table(),
     "Plans": lambda asked: plans_table(),
     "Solvers of quadratic programs": lambda asked: qp_table(),

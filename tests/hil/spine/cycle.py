@@ -12,8 +12,8 @@ from hil.controller import Controller, Mode
 from hil.reasons import Reason, State
 from hil.session import SessionOptions, run_session
 from hil.spine import export_rig
+from hil.spine._memory import input_of, output_of
 from hil.state._residual import CAUSES
-from tests.hil.spine.memory import input_of, output_of
 
 OWN = Reason.DRIVE_FAULT, Reason.DRIVE_OFF
 """Reasons from outside that the cycle in C finds by itself."""

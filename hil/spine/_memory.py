@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from hil._concur import TrackingLaw
     from hil.settings import Rig
 
+BINS = 5000
+"""Bins of 1 us of the histograms; the last one also counts longer durations."""
+
 _REAL, _INT, _LONG = ctypes.c_double, ctypes.c_int, ctypes.c_longlong
 
 
@@ -47,4 +50,28 @@ def input_of(rig: Rig, law: TrackingLaw) -> type[ctypes.Structure]:
         _array("pose", law.pose_size),
         _array("twist", law.twist_size),
         _array("acceleration", law.twist_size),
+    )
+
+
+def shared_of(rig: Rig, law: TrackingLaw) -> type[ctypes.Structure]:
+    """`rig_shared` of shared.h."""
+    return structure(
+        "Shared",
+        ("heartbeat", _LONG),
+        *((name, _INT) for name in ("request", "scheduled", "locked", "ended")),
+        *((name, _LONG) for name in ("cycles", "skipped")),
+        ("longest", _REAL),
+        *(_array(name, BINS, ctypes.c_uint) for name in ("duration", "lateness")),
+        ("output", output_of(rig, law)),
+    )
+
+
+def emulated_of(rig: Rig) -> type[ctypes.Structure]:
+    """`rig_emulated` of emulated.h."""
+    n = len(rig.axes)
+    return structure(
+        "Emulated",
+        *((name, _INT) for name in ("end", "ready")),
+        *(_array(name, n) for name in ("torque", "position", "velocity", "command", "freed")),
+        _array("enabled", n, _INT),
     )

@@ -1,0 +1,369 @@
+"""The cycle in C on this machine, with emulated drives: which rate it holds, and how it stops.
+
+Three processes: the loop and the drives, both in C without threads, and this supervisor. Links are
+pairs of datagram sockets that carry frames of CAN; the loop and the supervisor share a memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dataclasses
+import math
+import mmap
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hil._concur import CompilationError, TrackingLaw, find_compiler, tracking_law
+from hil._plan import sample_plan
+from hil.drives.in_c import drives_in_c
+from hil.errors import RigError
+from hil.reasons import Reason, State
+from hil.settings import Rig
+from hil.spine._export import CODE, FLAGS, export_rig
+from hil.spine._memory import BINS, emulated_of, shared_of
+from hil.spine._tables import timing
+
+ASK_RUN, ASK_STOP = 1, 2
+"""Requests of the supervisor."""
+
+STATES = {int(state): state for state in State}
+REASONS = {int(reason): reason for reason in Reason}
+
+BEAT = 0.01
+"""Time between heartbeats of the supervisor, s."""
+
+SKIPPED = 1e-3
+"""Largest fraction of skipped cycles at which a machine holds a rate."""
+
+PATIENCE = 10.0
+"""Time for the drives to be enabled, and for processes to end, s."""
+
+WINDOW = 0.6
+"""Receive window at another rate than that of the rig, as a fraction of the period."""
+
+
+@dataclass(frozen=True)
+class BenchResult:
+    """Statistics of the loop of a rig on this machine.
+
+    Parameters
+    ----------
+    rig : str
+        Name of the rig.
+    rate : float
+        Rate of the cycles, Hz.
+    axes, links : int
+        Numbers of axes and links.
+    cycles, skipped : int
+        Number of cycles, and of deadlines without one.
+    median, rare, longest : float
+        Duration of a cycle from its start to its last frame, with the wait for reports: median,
+        99.9 % and longest, s.
+    late : float
+        Lateness of the start of a cycle, 99.9 %, s.
+    scheduled, locked : bool
+        Whether SCHED_FIFO and locked memory were granted.
+    reason : Reason
+        Reason of the stop; OPERATOR or END: the run lasted to its end.
+    """
+
+    rig: str
+    rate: float
+    axes: int
+    links: int
+    cycles: int
+    skipped: int
+    median: float
+    rare: float
+    longest: float
+    late: float
+    scheduled: bool
+    locked: bool
+    reason: Reason
+
+    @property
+    def passed(self) -> bool:
+        """Whether the machine holds the rate: no stop, and nearly no skipped cycle."""
+        ended = self.reason in (Reason.OPERATOR, Reason.END)
+        return ended and self.skipped <= SKIPPED * self.cycles
+
+    def as_dict(self) -> dict[str, Any]:
+        """Result for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers and texts.
+        """
+        return {**dataclasses.asdict(self), "reason": self.reason.name, "passed": self.passed}
+
+    def show(self, console: Any) -> None:
+        """Print a few lines.
+
+        Parameters
+        ----------
+        console : rich.console.Console
+            Prints.
+        """
+        share = self.skipped / max(1, self.cycles)
+        grants = [
+            f"{what} {'granted' if given else 'not granted'}"
+            for what, given in (("SCHED_FIFO", self.scheduled), ("locked memory", self.locked))
+        ]
+        for line in (
+            f"{self.rig}: {self.axes} axes on {self.links} links at {self.rate:g} Hz",
+            f"{self.cycles} cycles, {self.skipped} skipped ({100.0 * share:.2g} %)",
+            f"duration of a cycle: median {1e6 * self.median:.0f} us, 99.9 % "
+            f"{1e6 * self.rare:.0f} us, longest {1e6 * self.longest:.0f} us",
+            f"lateness of its start: 99.9 % {1e6 * self.late:.0f} us",
+            ", ".join(grants),
+            f"stop: {self.reason.name}, {self.reason.sentence}",
+            f"this machine {'holds' if self.passed else 'does not hold'} the rate",
+        ):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+class Bench:
+    """Loop and emulated drives of a rig as processes; `start` makes one, `close` ends it.
+
+    Attributes
+    ----------
+    shared, emulated : ctypes.Structure
+        Memory shared with the loop, and with the drives.
+    loop, drives : subprocess.Popen
+        The processes.
+    """
+
+    def __init__(self, rig: Rig, folder: Path, links: int, seconds: float) -> None:
+        self.rig, self.links = rig, links
+        where = f"rig `{rig.name}`, measurement"
+        self.law: TrackingLaw = tracking_law(rig.task.law, f"{where}, law")
+        self.shared: Any = None  # structures of C
+        self.emulated: Any = None
+        self._stack = contextlib.ExitStack()
+        try:
+            self._open(folder, seconds, where)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, folder: Path, seconds: float, where: str) -> None:
+        """Build and start the processes."""
+        rig, links = self.rig, self.links
+        build(rig, folder, links, where)
+        duration = min(seconds, rig.task.duration)
+        plan = sample_plan(rig.task, self.law, rig.loop.period, duration)
+        parts = [plan.pose, plan.twist, plan.acceleration]
+        table = [np.pad(part, ((0, 0), (0, not part.shape[1]))) for part in parts]
+        np.hstack(table).tofile(folder / "reference")
+        self.shared = self._memory(folder / "shared", shared_of(rig, self.law))
+        self.emulated = self._memory(folder / "emulated", emulated_of(rig))
+        pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(links)]
+        with contextlib.ExitStack() as ends:
+            for end in (end for pair in pairs for end in pair):
+                ends.enter_context(end)
+            here, there = zip(*([end.fileno() for end in pair] for pair in pairs), strict=True)
+            watchdog = min(axis.watchdog for axis in rig.axes)
+            self.drives = self._start(folder / "emulate", ["emulated", f"{watchdog!r}"], there)
+            with contextlib.suppress(OSError, AttributeError):  # drives have their own processors
+                priority = os.sched_param(rig.loop.priority)
+                os.sched_setscheduler(self.drives.pid, os.SCHED_FIFO, priority)
+            self._await(lambda: self.emulated.ready, "emulated drives")
+            words = ["shared", "reference", str(rig.loop.priority), str(int(rig.loop.lock_memory))]
+            self.loop = self._start(folder / "loop", [*words, f"{rig.operator.timeout!r}"], here)
+
+    def _memory(self, path: Path, kind: type[ctypes.Structure]) -> Any:
+        path.write_bytes(bytes(ctypes.sizeof(kind)))
+        with path.open("r+b") as file:
+            return kind.from_buffer(mmap.mmap(file.fileno(), 0))
+
+    def _start(
+        self, program: Path, words: Sequence[str], descriptors: Sequence[int]
+    ) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [program, *words, *map(str, descriptors)],
+            cwd=program.parent,
+            pass_fds=descriptors,
+        )
+        self._stack.callback(_end, process)
+        return process
+
+    def _await(self, done: Any, what: str) -> None:
+        until = time.monotonic() + PATIENCE
+        while not done():
+            if time.monotonic() > until:
+                raise RigError(
+                    f"rig `{self.rig.name}`, measurement",
+                    expected=f"{what} within {PATIENCE:g} s",
+                    came="no answer",
+                    cure="End other programs, or measure on a machine with more processors.",
+                )
+            time.sleep(BEAT)
+
+    def beat(self, seconds: float, until: Any = lambda: False) -> None:
+        """Send heartbeats for a time, while the loop runs and `until` is false."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and self.loop.poll() is None and not until():
+            self.shared.heartbeat += 1
+            time.sleep(BEAT)
+
+    @property
+    def state(self) -> State:
+        """State of the rig."""
+        return STATES[self.shared.output.state]
+
+    def run(self) -> bool:
+        """Arm the drives and start the law; return whether it runs."""
+        self.shared.request = ASK_RUN
+        self.beat(PATIENCE, lambda: self.state in (State.RUN, State.STOP))
+        return self.state is State.RUN
+
+    def stop(self) -> None:
+        """Stop the rig, and wait for the end of the loop."""
+        self.shared.request = ASK_STOP
+        self.beat(PATIENCE)
+
+    def result(self) -> BenchResult:
+        """Statistics of the loop so far."""
+        shared = self.shared
+        duration, lateness = (np.array(part) for part in (shared.duration, shared.lateness))
+        longest = float(shared.longest)
+        return BenchResult(
+            self.rig.name,
+            self.rig.loop.rate,
+            len(self.rig.axes),
+            self.links,
+            shared.cycles,
+            shared.skipped,
+            _share(duration, 0.5, longest),
+            _share(duration, 0.999, longest),
+            longest,
+            _share(lateness, 0.999, math.inf),
+            bool(shared.scheduled),
+            bool(shared.locked),
+            REASONS[shared.output.reason],
+        )
+
+    def close(self) -> None:
+        """End the processes."""
+        if self.emulated is not None:
+            self.emulated.end = 1
+        self._stack.close()
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def build(rig: Rig, folder: Path, links: int, where: str) -> None:
+    """Write and compile loop and drives of a rig."""
+    compiler = find_compiler()
+    if compiler is None or not sys.platform.startswith("linux"):
+        raise RigError(
+            where,
+            expected="Linux with a C compiler",
+            came=f"{sys.platform}, {'no compiler' if compiler is None else 'a compiler'}",
+            cure="Install gcc or clang. The loop in Python runs without: its statistics in the "
+            "result of `concur-rig drive --emulate` show the rate that it holds.",
+        )
+    exported = export_rig(rig, folder)
+    for name in ("frames.h", "frames.c", "shared.h", "loop.c", "emulated.h", "emulated.c"):
+        shutil.copyfile(CODE / name, folder / name)
+    (folder / "drives.h").write_text(drives_in_c(rig, links), encoding="ascii")
+    (folder / "timing.h").write_text(timing(rig), encoding="ascii")
+    graphs = [path.name for path in exported.files if path.name.startswith("graphs")]
+    cycle = ["rig.c", "frames.c", "loop.c", "emulated.c"]
+    objects = [name.replace(".c", ".o") for name in ("rig.c", "frames.c", *graphs)]
+    try:
+        compiler.run([*exported.flags, "-c", *graphs], folder)
+        compiler.run([*FLAGS, "-c", *cycle], folder)
+        compiler.run(["loop.o", *objects, "-lm", "-o", "loop"], folder)
+        compiler.run(["emulated.o", *objects, "-lm", "-o", "emulate"], folder)
+    except CompilationError as error:
+        raise RigError(
+            where,
+            expected="a C compiler for Linux",
+            came=str(error),
+            cure="Set CONCUR_CC to another compiler.",
+        ) from error
+
+
+@contextlib.contextmanager
+def started(rig: Rig, links: int, seconds: float) -> Iterator[Bench]:
+    """Processes of a rig in a temporary folder."""
+    with (
+        tempfile.TemporaryDirectory(prefix="concur-rig-") as name,
+        Bench(rig, Path(name), links, seconds) as bench,
+    ):
+        yield bench
+
+
+def bench_rig(rig: Rig, rate: float | None, seconds: float, links: int) -> BenchResult:
+    """Measure which rate the cycle of a rig holds on this machine, on emulated drives.
+
+    Parameters
+    ----------
+    rig : Rig
+        The rig.
+    rate : float or None
+        Rate, Hz; None: that of the rig.
+    seconds : float
+        Duration, s.
+    links : int
+        Number of links, among which the axes are divided.
+
+    Returns
+    -------
+    BenchResult
+        Cycles, their durations, and what the system granted.
+
+    Raises
+    ------
+    RigError
+        If there is no compiler, or the rig cannot be measured.
+    """
+    if not 1 <= links <= len(rig.axes):
+        raise RigError(
+            f"rig `{rig.name}`, number of links",
+            expected=f"1 to {len(rig.axes)}, the number of axes",
+            came=f"{links}",
+            cure="Divide the axes among fewer links.",
+        )
+    if rate is not None:
+        window = min(rig.loop.receive_window, WINDOW / rate)
+        loop = dataclasses.replace(rig.loop, rate=rate, receive_window=window)
+        rig = dataclasses.replace(rig, loop=loop)
+    with started(rig, links, seconds + PATIENCE) as bench:
+        if bench.run():
+            bench.beat(seconds, lambda: bench.state is not State.RUN)
+        bench.stop()
+        return bench.result()
+
+
+def _share(bins: np.ndarray, share: float, most: float) -> float:
+    """Duration within which a share of a histogram lies, s."""
+    place = int(np.searchsorted(np.cumsum(bins), share * bins.sum()))
+    return most if place >= BINS - 1 else min(1e-6 * (place + 1), most)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process, if it has not ended."""
+    try:
+        process.wait(1.0)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
