@@ -19,22 +19,41 @@ _READ = _load.load_task
 _TASKS = {}
 
 
-def _task(path):
-    """Hand out one task for each file; files of one text share it if its robot is a shipped one."""
+def _moved(task, path):
+    """Files of a task, by the names that they have beside the copy of the task at a path."""
+    names = {name: os.path.relpath(name, task.path.parent) for name in task.source.files}
+    return {
+        os.path.normpath(path.parent / names[name]): content
+        for name, content in task.source.files.items()
+    }
+
+
+def _is_same(files):
+    """Whether files have a content; they are read as those of strangers' records, confined."""
     try:
-        text = read_bytes(Path(path), "a task", "")  # as records of strangers are read: confined
+        return all(read_bytes(Path(name), "a file", "") == text for name, text in files.items())
     except ConcurError:
-        return _READ(path)
-    known = _TASKS.get((text, Path(path)))
-    if known is None:
-        base = _TASKS.get(text)
-        known = _READ(path) if base is None else dataclasses.replace(base, path=Path(path))
-        if known.robot_file is not None:
+        return False
+
+
+def _task(path):
+    """Hand out one task for each file; copies of all its files share what was built of it."""
+    path = Path(path)
+    for known in _TASKS.get(path.name, ()):
+        files = _moved(known, path)
+        if not _is_same(files):
+            continue
+        if path == known.path:
             return known
-        if base is not None and "servo" in vars(base):
-            vars(known)["servo"] = base.servo  # as for the other file of this text
-        _TASKS[text, Path(path)] = _TASKS[text] = known
-    return known
+        source = dataclasses.replace(known.source, path=path, files=files)
+        copy = dataclasses.replace(known, path=path, source=source)
+        if "servo" in vars(known):
+            vars(copy)["servo"] = known.servo
+        return copy
+    task = _READ(path)
+    if task.law_file is None and {Path(name).suffix for name in task.source.files} == {".toml"}:
+        _TASKS.setdefault(path.name, []).append(task)
+    return task
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -72,9 +91,10 @@ _FIELDS = [name for name in can.Message.__slots__ if name != "__weakref__"]
 
 
 def _receive(bus, timeout):
-    """Tell at once that nothing waits, without the locks of a queue."""
-    if timeout == 0 and bus._open and not bus.queue.queue:
-        return None, False
+    """Take what waits, or tell that nothing does, without the locks of a queue."""
+    if timeout == 0 and bus._open:
+        waiting = bus.queue.queue
+        return (waiting.popleft() if waiting else None), False
     return _RECEIVE(bus, timeout)
 
 
