@@ -44,6 +44,8 @@ _REMOTE, _VOLTAGE, _FOLLOWS, _LIMITED = 1 << 9, 1 << 4, 1 << 12, 1 << 11
 _LIVE = frozenset(
     {0x1001, 0x603F, 0x6040, 0x6041, 0x6060, 0x6061, 0x6064, 0x606C, 0x6071, 0x6072, 0x6077}
 )  # objects whose values are stored here, not in the server
+_SETUP = frozenset({0x1005, 0x1016, 0x1400, 0x1401, 0x1800, 0x1801, 0x6007})
+# objects that `_configure` reads; mappings change only while their process data are invalid
 
 
 class EmulatedCia402(EmulatedDrive):
@@ -170,7 +172,7 @@ class EmulatedCia402(EmulatedDrive):
             self._host_late = NEVER  # monitored from the host's next heartbeat on
         elif index == 0x1017:
             self._heartbeat_due = self._now + value * 1e-3 if value else NEVER
-        self._stale = True
+        self._stale |= index in _SETUP
 
     def _set_limit(self, value: int) -> None:
         behaviour: Literal["applied", "ignored", "pretended"] = self.settings.limit
@@ -180,7 +182,7 @@ class EmulatedCia402(EmulatedDrive):
             self._limit = value
 
     def _configure(self) -> None:
-        """Read the process data objects from the dictionary, after each write to it."""
+        """Read the process data objects from the dictionary, after writes of `_SETUP`."""
         self._stale = False
         self._received = [self._objects.pdo(0x1400 + k, 0x1600 + k) for k in range(2)]
         self._sent = [self._objects.pdo(0x1800 + k, 0x1A00 + k) for k in range(2)]
@@ -225,13 +227,15 @@ class EmulatedCia402(EmulatedDrive):
 
     @property
     def next_event(self) -> float:
+        first, second = self._events
         return min(
             self._boot_at,
             self._change_at,
             self._heartbeat_due,
             self._host_late,
             self._command_late,
-            *self._events,
+            first,
+            second,
         )
 
     def receive(self, frame: can.Message, now: float) -> Outgoing:

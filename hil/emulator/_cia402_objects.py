@@ -132,12 +132,14 @@ class Objects:
         return _FORMATS[kind], bits
 
     def pdo(self, communication: int, mapping: int) -> Pdo:
+        """Process data object as it is written; its mapping counts while it is valid."""
         identifier = self.value(communication, 1)
-        entries = [self.value(mapping, k + 1) for k in range(self.value(mapping))]
+        count = 0 if identifier & _INVALID else self.value(mapping)
+        entries = [self.value(mapping, k + 1) for k in range(count)]
         letters = [self._mapped(entry)[0] for entry in entries]
         return Pdo(
             identifier & 0x7FF,
-            not identifier & _INVALID and bool(entries),
+            bool(entries),
             self.value(communication, 2),
             self.value(communication, 5) * 1e-3,
             struct.Struct("<" + "".join(letters)),

@@ -83,6 +83,8 @@ class RobotPlant:
         model = model if robot is task.robot else model.on(robot)
         self._v[:] = model.velocity(self._q, np.zeros(model.ns))
         self.held = held
+        self._readings: list[tuple[float, float]] | None = None
+        self._places, self._rates = list(self._transmission.q), list(self._transmission.v)
         self._slight = np.array([RELEASE * axis.torque_limit for axis in rig.axes])
         self._load = np.array([axis.test_torque for axis in rig.axes])
 
@@ -98,23 +100,34 @@ class RobotPlant:
 
     def positions(self) -> list[float]:
         """Positions of the motors, rad (m)."""
-        found = self._transmission
-        return [float(x) for x in found.ratios @ self._q[list(found.q)]]
+        return [position for position, _ in self.readings()]
 
     def velocities(self) -> list[float]:
         """Velocities of the motors, rad/s (m/s)."""
-        found = self._transmission
-        return [float(x) for x in found.ratios @ self.v[list(found.v)]]
+        return [velocity for _, velocity in self.readings()]
+
+    def readings(self) -> list[tuple[float, float]]:
+        """Position and velocity of each motor, rad and rad/s (m and m/s)."""
+        if self._readings is None:
+            ratios = self._transmission.ratios
+            positions, velocities = ratios @ self._q[self._places], ratios @ self.v[self._rates]
+            self._readings = list(zip(positions.tolist(), velocities.tolist(), strict=True))
+        return self._readings
+
+    def rests(self) -> bool:
+        """Whether the robot is held with the present `torque`."""
+        if not self.held:
+            return False
+        size = np.abs(self.torque)
+        tested = np.abs(size - self._load) <= LOADED * self._load
+        return bool(((size <= self._slight) | tested).all())
 
     def step(self, h: float) -> None:
         """Integrate over a time h, s, with constant `torque`."""
-        if self.held:
-            size = np.abs(self.torque)
-            tested = np.abs(size - self._load) <= LOADED * self._load
-            if bool(((size <= self._slight) | tested).all()):
-                self.time += h
-                return
-        self.held = False
+        if self.rests():
+            self.time += h
+            return
+        self.held, self._readings = False, None
         self._u[:] = self.torque
         self._h[0, 0] = h
         self._step.trigger()

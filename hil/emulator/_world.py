@@ -336,9 +336,9 @@ class World:
             return
         due, since = self._arrival(0, self._now), self._now - self._start
         while frame is not None:
-            heard = False
+            heard, identifier = False, frame.arbitration_id
             for index, drive in enumerate(self.drives):
-                if frame.arbitration_id in drive.heard:
+                if identifier in drive.heard:
                     heard = True
                     for when, passed in self._faults[index].to_drive(frame, due, since):
                         self._push(when, index, passed)
@@ -386,9 +386,11 @@ class World:
     def _arrival(self, sender: int, sent: float) -> float:
         """Instant at which the next message of a sender arrives: 0 is the host, then the drives."""
         number, before = self._messages[sender]
-        (due,) = self._latency.arrivals(
-            [sent], world=sender, seed=self.rig.emulator.seed, first=number, after=before
-        ).tolist()
+        due = sent + self._latency.delay
+        if self._latency.jitter:
+            (due,) = self._latency.arrivals(
+                [sent], world=sender, seed=self.rig.emulator.seed, first=number, after=before
+            ).tolist()
         self._messages[sender] = number + 1, due
         return float(due)
 
@@ -412,20 +414,21 @@ class World:
             if springy:
                 self._sense(plant.time)
                 self._load(self._start + plant.time)
-            plant.step(min(plant.dt, target - plant.time))
+            left = target - plant.time
+            plant.step(left if not springy and plant.rests() else min(plant.dt, left))
 
     def _sense(self, since: float) -> None:
-        states = zip(self.plant.positions(), self.plant.velocities(), strict=True)
         for drive, faults, (position, velocity) in zip(
-            self.drives, self._faults, states, strict=True
+            self.drives, self._faults, self.plant.readings(), strict=True
         ):
             if not faults.is_frozen(since):
                 drive.sense(position, velocity)
 
     def _load(self, instant: float) -> None:
         """Apply the present torques of the drives to the plant."""
-        for k, drive in enumerate(self.drives):
+        for k, (drive, before) in enumerate(zip(self.drives, self.torque.tolist(), strict=True)):
             torque = drive.torque(instant)
-            if torque == 0.0 and self.torque[k] != 0.0:
-                self.torque_ended[k] = instant
-            self.torque[k] = torque
+            if torque != before:
+                self.torque[k] = torque
+                if torque == 0.0:
+                    self.torque_ended[k] = instant
