@@ -41,7 +41,6 @@ grip = 0.8
 """
 )
 TICKS = '[[requirements]]\nkind = "ticks"\n'
-INFINITE = (-math.inf, math.inf)
 
 
 def campaign_of(folder, tail, robot=None):

@@ -59,17 +59,6 @@ def certificate_of(name: str) -> Certificate:
     return certify(loop(group), np.radians(degrees), method=method)
 
 
-GROUPS = {
-    "R3": ["R3"],
-    "SO3": ["SO3"],
-    "R3 x SO3": ["R3", "SO3"],
-    "SE3": ["SE3"],
-    "SE2": ["SE2"],
-    "SE3 + SO2": ["SE3", "SO2"],
-    "thesis": ["R3", "SO3"],
-}
-
-
 @pytest.mark.extended
 @pytest.mark.parametrize(("degrees", "ratio"), [(30, 0.877), (90, 0.743), (170, 0.635)])
 def test_poses_reach_the_reference_rates(degrees, ratio):

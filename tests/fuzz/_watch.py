@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import signal
 import time
 import traceback
@@ -85,15 +84,6 @@ def watch(
         return Fault(case, f"{type(error).__name__} at {_place()}: {error!s:.150}", _trace())
     taken = time.process_time() - began
     return Fault(case, f"{taken:.1f} s", "") if taken > longest else None
-
-
-def accepts(function: Callable[..., Any], values: dict[str, Any]) -> bool:
-    """Whether a signature takes these names: Python itself refuses others, by TypeError."""
-    try:
-        inspect.signature(function).bind(**values)
-    except TypeError:
-        return False
-    return True
 
 
 def _trace() -> str:

@@ -189,11 +189,6 @@ def _parts(setup: Setup) -> list[tuple[np.ndarray, str]]:
     return parts
 
 
-def _vector(group: str) -> str | None:
-    """Group of the constructors: none for a vector."""
-    return group
-
-
 REFERENCES: dict[str, Callable[[np.ndarray, str], Any]] = {
     "hold": lambda p, g: r.hold(p, g),
     "polynomial": lambda p, g: r.polynomial(

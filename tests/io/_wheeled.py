@@ -78,10 +78,6 @@ MODULES = [
     mount(f"{n}_steer", x, y, "continuous") + wheel(f"{n}_wheel", 0, 0, 0, parent=f"{n}_steer")
     for n, x, y in CORNERS
 ]
-FRONT = [
-    mount(f"{s}_steer", 0.5, y) + wheel(f"f{s}_wheel", 0, 0, 0, parent=f"{s}_steer")
-    for s, y in (("l", 0.25), ("r", -0.25))
-]
 ARM = link("upper_arm", BLOCK) + joint(
     "shoulder", "revolute", "base_link", "upper_arm", '<origin xyz="0 0 0.4"/><axis xyz="0 1 0"/>'
 )

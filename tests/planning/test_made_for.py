@@ -15,7 +15,6 @@ from concur.errors import DescriptionError
 from concur.planning import PlanLimits, changed, made_for
 from concur.robot import Obstacle
 
-ROOT = Path(__file__).parents[2]
 TASK = """
 name = "reach"
 robot = "robot.toml"

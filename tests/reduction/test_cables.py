@@ -110,10 +110,6 @@ def spin_rows(oracle: Pinocchio, lines: dict[str, np.ndarray], q: np.ndarray) ->
     return np.array([line @ oracle.jacobian(q, name)[3:] for name, line in lines.items()])
 
 
-def rod(axial: float, tensor: object = None) -> Inertia:
-    return Inertia(0.5, (0.0, 0.0, -0.4), tensor or (0.3, 0.3, axial))
-
-
 def hung(robot: Mechanism, body: str, at: tuple[float, ...], length: float = 1.2) -> Mechanism:
     """Hang a point mass on a cable from a body, with another one below."""
     load = Body("load", joints.Spherical(), body, Pose(at), Inertia(40.0, (0.0, 0.0, -length)))

@@ -30,11 +30,6 @@ Q0 = np.array([0.3, -0.2, 0.7, 0.4, -0.9, 0.5, 0.35, -0.6])
 S0 = np.array([2.0, -1.0, 0.8, -0.5, 1.2])
 V0 = np.array([0.05, 0.0, -0.6, 2.0, -1.0, 0.8, -0.5, 1.2])
 P0 = np.array([0.091128196042, -0.03441426567, 0.265402181991, -0.051610401272, -0.00861035997])
-LAM0 = {
-    "left: no side slip": 2.909454188542,
-    "left: rolling": 1.777660291665,
-    "right: rolling": 4.685555618585,
-}
 
 
 def numbers(text: str) -> np.ndarray:
@@ -85,10 +80,6 @@ def law(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
             -15 * (q[7] + 0.5) - 1.5 * v[7],
         ]
     )
-
-
-def no_torque(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    return np.zeros(len(v))
 
 
 @pytest.fixture(scope="module")

@@ -48,7 +48,6 @@ from tests.reduction._staged import (
 N = CraneNumbers()
 Q0 = np.array([1, -2, 0.4, 0.35, -0.5, 0.8, -0.3, 0.25])
 S0 = np.array([0.15, 4, 0.3])  # psi1, psi2, phi2
-COLUMN = -0.4
 THETA = -11.57579243454301
 
 
@@ -95,11 +94,6 @@ def law(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     return tau
 
 
-def loose(robot: Mechanism, *names: str) -> Mechanism:
-    """The robot with some unactuated joints."""
-    return replace(robot, actuated=[n for n in robot.actuated or () if n not in names])
-
-
 @pytest.fixture(scope="module")
 def staged() -> StagedReduction:
     model = reduce(crane(undriven="column"), stages={"column": THETA})
@@ -115,17 +109,6 @@ def full() -> Constrained:
 @pytest.fixture(scope="module")
 def first(full: Constrained) -> Reference:
     return Reference(full, shape=[3, 4, 5, 7], dependent=[0, 1, 2, 6])
-
-
-def crane_equations(first: Reference, theta: dict[int, float]):
-    """Wheels, and momenta of the first stage's joints by their index in the shape."""
-
-    def equations(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        rows, lift = first.full.rows(q), first.lift(q)
-        kept = lift[:, list(theta)].T @ first.full.oracle.mass_matrix(q)
-        return np.vstack([rows, kept]), np.array([*np.zeros(len(rows)), *theta.values()])
-
-    return equations
 
 
 def test_stages_of_the_crane(staged: StagedReduction) -> None:

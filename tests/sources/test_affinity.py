@@ -205,11 +205,6 @@ def test_euler_angles() -> None:
     assert np.count_nonzero(np.abs(riemann) > 1e-6) == 22
 
 
-def _turn(q: Array) -> Array:
-    """R = Rz Rx Rz."""
-    return expm(skew(q[0] * I3[2])) @ expm(skew(q[1] * I3[0])) @ expm(skew(q[2] * I3[2]))
-
-
 # --- SE(3) ----------------------------------------------------------------------------------
 
 DIRECT = np.zeros((6, 6, 6))
