@@ -272,17 +272,21 @@ def test_programs_that_meet_their_bound_of_steps_say_so_and_keep_torques(bounded
     steps, interpreted = bounded
     robot = changed("forearm", limits=(-2.2, -1.0), speed_limit=1.0)
     servo, rng, early, found = rover(robot, 8.0), np.random.default_rng(5), [], []
-    tick = servo.compile()
+    tick, states = servo.compile(), []
     assert tick.compiled != interpreted
     assert servo.limit_names[-1] == "steps of the solver"
     for _ in range(20):
-        u = tick(*wild(servo, rng)).copy()  # the status is OK
+        states.append(wild(servo, rng))
+        u = tick(*states[-1]).copy()  # the status is OK
         tick.reset()
         early.append(tick.buffers.active[-1] > 0.0)
         found.append(u)
         assert np.abs(u).max() <= 8.0
         assert (tick.buffers.scale[0] == 0.0) >= early[-1]
     assert np.ptp(found, axis=0).min() > 1.0
+    for state, u in zip(states[::-1], found[::-1], strict=True):  # whatever came before
+        np.testing.assert_array_equal(tick(*state), u)
+        tick.reset()
     assert all(early) if steps == 0 else any(early)
 
 

@@ -28,6 +28,7 @@ from hil.replay import replay
 from hil.rig import load_rig
 from hil.session import SessionOptions, run_session
 from tests.control._cases import Q0, S0, case_study, case_study_reference, refused
+from tests.oracles import Pinocchio
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -149,6 +150,41 @@ def test_joint_limit_in_the_way_does_not_wind_the_integral_up() -> None:
             assert_allclose(wound[5999], wound[2500], atol=1e-3)  # without holding: 3.5 m s more
             assert max(wound) < 2.0
     assert_allclose(least, 0.0, atol=5e-2)
+
+
+def test_integral_is_held_by_what_the_motion_lacks_output_by_output() -> None:
+    """Limits of torques, a joint's speed and its range; motion by Pinocchio, rule by hand."""
+    free = replace(case_study(), integral=[3.0, 8.0])
+    bodies = [
+        replace(b, limits=(-1.7, -1.5), speed_limit=0.3) if b.name == "fore" else b
+        for b in free.model.robot.bodies
+    ]
+    robot = replace(free.model.robot, bodies=tuple(bodies))
+    servo = replace(
+        free, model=reduce(robot), torque_limits=12.0, damping_threshold=1e-3,
+        constraints=Constraints(holding=False),
+    )  # fmt: skip
+    rng, plant, kinds = np.random.default_rng(3), Pinocchio(robot), set()
+    for _ in range(40):
+        q, s = Q0 + np.r_[np.zeros(5), 0.1 * rng.normal(size=3)], 0.2 * rng.normal(size=5)
+        goal = servo.output(q) + 0.1 * rng.normal(size=5)
+        flat, z = (goal, np.zeros(5), np.zeros(5)), 0.05 * rng.normal(size=5)
+        u, _, missed, _, rate = servo.law(q, s, *flat, z)[:5]
+        wanted = free.law(q, s, *flat, z)[0]
+        v, lift = servo.model.velocity(q, s), np.asarray(servo.model.lift(q)[0])
+        mass, effect = plant.mass_matrix(q), lift.T @ np.asarray(robot.actuation(q))
+        drift = np.asarray(servo.model.velocity_drift(q, v))
+        still = lift.T @ (mass @ drift + plant.bias(q, v))
+        sdots = [np.linalg.solve(lift.T @ mass @ lift, effect @ x - still) for x in (wanted, u)]
+        lacks = servo.decoupling(q) @ (sdots[0] - sdots[1])
+        assert_allclose(missed, lacks, atol=1e-6 * (1.0 + np.abs(sdots[0]).max()))
+        error = goal - servo.output(q)  # R2 and R3: equal weights within an output
+        for part in (slice(0, 2), slice(2, 5)):
+            along = lacks[part] @ error[part]
+            if abs(along) > 1e-4:
+                assert_allclose(rate[part], 0.0 if along > 0.0 else error[part], atol=1e-12)
+                kinds.add((part.start, along > 0.0))
+    assert len(kinds) == 4
 
 
 def test_ticks_advance_the_integral() -> None:
