@@ -39,6 +39,8 @@ class Limit:
         Whether it is a limit of a joint; of forces, for which the motion slows down as for torques.
     kept : list of casadi.SX
         Conditions that together are enough for the value to be within the bounds.
+    fast : casadi.SX
+        Speed of an approach for which less is asked, over the largest one that is allowed.
     """
 
     value: Array
@@ -49,6 +51,7 @@ class Limit:
     of_joint: bool = False
     of_force: bool = False
     kept: list[Array] = field(default_factory=list)
+    fast: Array = field(default_factory=lambda: ca.SX(0))
 
     def add(self, name: str, low: Any, high: Any, *moved: Array) -> None:
         """Add bounds by their name: of the value, or of the sum of it and what has `moved` them."""
@@ -81,6 +84,7 @@ class LimitRow:
     """Row of controls that make no force on the shape; None without such controls."""
     of_joint: bool = False
     of_force: bool = False
+    fast: Any = 0.0
 
     @classmethod
     def of(cls, limits: Sequence[Limit], sdot: ca.SX, others: ca.SX) -> list[LimitRow]:
@@ -102,7 +106,7 @@ class LimitRow:
                 asked = [end - drift for end in low]
                 low = [drift + ca.fmin(end, share * end) for end in asked]
             free = slopes[k, sdot.numel() :] if others.numel() else None
-            kinds = limit.of_joint, limit.of_force
+            kinds = limit.of_joint, limit.of_force, limit.fast
             found.append(cls(row, drift, limit.names, low, limit.high, free, *kinds))
         return found
 

@@ -56,4 +56,5 @@ def weights_held(servo: LawCore, q: Vector, v: Vector, sdot: Vector) -> list[Lim
     for k, place in enumerate(places):
         name, pair = f"weight on {model.control_names[place]}", (ends[0][k], ends[1][k])
         moved.add_ends(found[k], k, name, pair, beta, 2.0 * approach(servo))
+        found[k].fast = 2.0 * ca.fabs(moved.rate[k]) / (beta * (pair[1] - pair[0]))
     return found

@@ -60,6 +60,12 @@ SLACK = 1e-6
 FIRM = 1e-10
 """The same for limits of forces, which hold as long as torques allow it."""
 
+SOFT, FAST = 1e-4, 0.1
+"""The same for weights that change by this share of their fastest approach, and faster.
+
+At speed no torques may keep these limits. Were they as firm as at rest, light joints would turn at
+full torque for the little help of its reaction."""
+
 WEIGHT = 0.1
 """Weight of an output by default."""
 
@@ -222,8 +228,7 @@ def _nearest(
     first, pushed, sound = ca.MX(none), ca.MX(0, 1), ca.MX(1)
     if count > (held := nu + forces):
         own = [part[held:, :] for part in (rows, low, high)]
-        slack = ca.DM([SLACK] * (count - held))
-        first, pushed, sound = quadratic_program(size, count - held)(metric, *own, slack)
+        first, pushed, sound = quadratic_program(size, count - held)(metric, *own, x["slack"])
     rest = -approach(servo) * x["speeds"] - x["nominal"]
     away = ca.vertcat(rest, ca.DM.zeros(size - servo.ns)) - first
     length = ca.sqrt(ca.bilin(metric, away, away))
@@ -232,7 +237,7 @@ def _nearest(
     reached = rows @ first
     both = ca.vertcat(ca.horzcat(rows, rows @ away), ca.DM([[0.0] * size + [1.0]]))
     ends = ca.vertcat(low - reached, 0), ca.vertcat(high - reached, length)
-    slack = ca.DM([0.0] * nu + [FIRM] * forces + [SLACK] * (count - held) + [0.0])
+    slack = ca.vertcat(ca.DM([0.0] * nu + [FIRM] * forces), x["slack"], 0.0)
     found, force, solved = quadratic_program(size + 1, count + 1)(
         ca.vertcat(ca.horzcat(metric, none), ca.horzcat(none.T, 1.0)), both, *ends, slack
     )
@@ -304,12 +309,15 @@ def _posed(
     usual = (ca.SX.eye(servo.ns + more), 0.0, -1.0, 1.0)
     program = [ca.triu2symm(ca.triu(metric)), rows, low, high]
     program = [ca.if_else(usable, ca.densify(a), b) for a, b in zip(program, usual, strict=True)]
+    fast = ca.vertcat(ca.SX(0, 1), *(row.fast for row in limits if not row.of_force))
+    soft = ca.fmax(0.0, ca.fmin(1.0, fast / FAST)) * (SOFT - SLACK)
     lower, upper = (ca.vertcat(*side) for side in zip(*sides, strict=True))
     values = {"nominal": sdot, "torque": torque, "widths": widths, "least": least, "most": most}
     values["speeds"] = v[list(model.shape), :]
     values |= {"residual": found.residual, "decoupling": found.decoupling, "error": found.error}
     values |= {"pivot": ca.if_else(usable, ca.fmin(pivot, others), 0.0)}
     values |= {"side": found.side * turned, "damped": damped, "lower": lower, "upper": upper}
+    values["slack"] = SLACK + soft
     return program, values
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
 from typing import Any
@@ -189,6 +189,52 @@ def heaviest(model: Any, rng: np.random.Generator) -> Floats:
     return np.asarray(np.max([np.abs(model.bias(q, at_rest)) for q in poses], axis=0))
 
 
+@pytest.mark.parametrize("moving", [True, False])
+def test_momentum_carries_a_satellite_that_lags_away_and_back_faster(
+    monkeypatch: pytest.MonkeyPatch, moving: bool
+) -> None:
+    """The joints are as fast as the error that they meet; without momentum none is faster."""
+    name = "wheel_satellite"
+    if not moving:
+        monkeypatch.setitem(SHIPPED, name, replace(SHIPPED[name], momentum=(0.0,) * 6))
+    reduced.cache_clear()
+    free, q = servo(name, (0,)), start(name)
+    goal, found = away(free, q, SHIPPED[name].distance), []
+    laws, peak = [free], np.abs(moved(free, goal, q).u).max()
+    laws += [
+        servo(name, (0,), torque_limits=share * peak, constraints=cc.Constraints())
+        for share in (0.5, 0.25)
+    ]
+    for law in laws:
+        run = moved(law, goal, q)
+        found.append((driven(law, run).max(), np.linalg.norm(run.error, axis=1).max()))
+    reduced.cache_clear()
+    gains = np.array(found[1:]) / found[0]
+    if moving:
+        assert (gains[:, 0] > 1.03).all()
+        assert (gains[:, 1] > gains[:, 0] + 0.3).all()
+    else:
+        assert (gains <= 1.001).all()
+
+
+def barely_strong(name: str, chosen: tuple[int, ...], rng: np.random.Generator) -> cc.Servo:
+    """A servo whose torques are little more than any weight takes."""
+    free = servo(name, chosen)
+    scale = np.abs(moved(free, away(free, start(name), 0.3), start(name)).u).max()
+    limits = np.maximum(1.02 * heaviest(free.model, rng), 0.1 * scale)
+    return servo(name, chosen, torque_limits=list(limits), constraints=cc.Constraints())
+
+
+def drawn(
+    law: cc.Servo, name: str, rng: np.random.Generator
+) -> tuple[Floats, Floats, cc.ReferenceSample]:
+    """A state in motion, and a demand that may be out of reach."""
+    robot = law.model.robot
+    places = [robot.pose(start(name), body.name)[:3, 3] for body in robot.bodies]
+    q, s = robot.random(rng), rng.uniform(-0.3, 0.3, law.model.ns)
+    return q, s, away(law, q, rng.uniform(-3, 3) * float(np.ptp(places, axis=0).max()))
+
+
 ATTACKED = [("rover_arm", (0, 1)), ("rover_arm", (0,)), ("free_flyer", (1,)), ("station_arm", (0,))]
 ATTACKED += [("mecanum_arm", (1,))]
 
@@ -198,18 +244,10 @@ def test_random_starts_and_unreachable_references_end_no_run(
     name: str, chosen: tuple[int, ...]
 ) -> None:
     rng = np.random.default_rng(39)
-    free = servo(name, chosen)
-    scale = np.abs(moved(free, away(free, start(name), 0.3), start(name)).u).max()
-    limits = np.maximum(1.02 * heaviest(free.model, rng), 0.1 * scale)
-    law = servo(name, chosen, torque_limits=list(limits), constraints=cc.Constraints())
-    tick, model, robot = law.compile(), law.model, law.model.robot
-    size = float(
-        np.ptp([robot.pose(start(name), b.name)[:3, 3] for b in robot.bodies], axis=0).max()
-    )
+    law = barely_strong(name, chosen, rng)
+    tick, model, robot, limits = law.compile(), law.model, law.model.robot, law.torque_limits[:, 1]
     for number in range(200):
-        q = robot.random(rng)
-        s = rng.uniform(-0.3, 0.3, model.ns)
-        sample = away(law, q, rng.uniform(-3, 3) * size)
+        q, s, sample = drawn(law, name, rng)
         tick.reset()
         for _ in range(400):
             u = np.array(tick(q, s, sample))  # raises on a status that is not OK
@@ -220,6 +258,28 @@ def test_random_starts_and_unreachable_references_end_no_run(
             q = np.asarray(robot.normalize(q))
         assert np.isfinite(q).all(), number
         assert np.isfinite(s).all(), number
+
+
+def test_weights_that_no_torque_holds_at_speed_turn_no_light_wrist() -> None:
+    """At 4 ms, from a start after which joint 3 comes to a limit of its weight at 10 rad/s.
+
+    With a limit as firm as at rest the hand turns at 259 rad/s for the reaction to it.
+    """
+    rng = np.random.default_rng(39)
+    law = barely_strong("mecanum_arm", (1,), rng)
+    tick, model, robot = law.compile(), law.model, law.model.robot
+    for _ in range(223):
+        q, s, sample = drawn(law, "mecanum_arm", rng)
+    fastest, met = 0.0, 0.0
+    place = law.limit_names.index("weight on joint_3")
+    for _ in range(100):
+        u = np.array(tick(q, s, sample))
+        s = s + PERIOD * np.asarray(model.acceleration(q, s, u))
+        q = robot.integrate(q, PERIOD * np.asarray(model.velocity(q, s)))
+        q = np.asarray(robot.normalize(q))
+        fastest, met = max(fastest, float(np.abs(s).max())), met + tick.buffers.active[place]
+    assert met > 0.0
+    assert fastest < 40.0
 
 
 def test_shipped_robots_that_have_a_servo_are_attacked() -> None:
