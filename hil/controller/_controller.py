@@ -35,7 +35,7 @@ from hil.controller._preparation import (
     release_drives,
 )
 from hil.controller._standstills import Standstills
-from hil.drives import AxisCheck, Drive, Wanted
+from hil.drives import AxisCheck, Drive, Finding, Wanted
 from hil.emulator import EmulationClock
 from hil.errors import ArmError
 from hil.guard import CLIPPED, Limits, Verdict, largest_speed
@@ -335,6 +335,23 @@ class Controller:
             # This is last, as the drives receive frames from now on.
             self.checks += tuple(check_round_trips(self.rig, self._exchange))
             self.approve(self.checks)
+            self.checks += tuple(self._visible())
+
+    def _visible(self) -> list[AxisCheck]:
+        """Speeds from which a wrong scale of counts stops a run; creeping axes are below them."""
+        estimator, axes = self.estimator, self.rig.axes
+        speeds = self.residual.seen_speeds(estimator.inertia, estimator.held.tolist())
+        return [
+            AxisCheck(
+                axis.name,
+                "speed from which doubled counts stop a run, rad/s (m/s)",
+                Finding.FOUND if speed <= axis.speed_limit else Finding.UNKNOWN,
+                f"at most {axis.speed_limit:g}",
+                f"{speed:.3g}",
+                "Use a finer encoder, or reduce `model_error`: this axis never moves fast enough.",
+            )
+            for axis, speed in zip(axes, speeds, strict=True)
+        ]
 
     def _is_interrupted(self) -> bool:
         return bool(self._signal)

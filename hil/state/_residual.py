@@ -74,6 +74,10 @@ SLIP, JITTER = 0.85, 0.82
 1 / rate, and by a step of the position of one, relative to rate: 0.840 and 0.804 for poles that are
 slow against the period."""
 
+JOLT = 0.27
+"""Largest d by a step of the speed of one, relative to rate: 0.271 for poles that are slow against
+the period."""
+
 CHANGE = 0.5
 """Fraction of the floor that is allowed for a sudden change of a residual."""
 
@@ -378,12 +382,26 @@ class Residual:
             bounds.append(kept[1])
             if share > most:
                 most, suspect = share, i
-            noise = PEAK * RATES[0] * RATES[0] * blur
-            share = abs(found[0] - found[-1]) / (own.change(torques[i] - self._mean[i]) + noise)
-            if share > rise:
-                rise, sudden = share, i
+            change = own.change(torques[i] - self._mean[i])
+            for torque, rate in zip(found[:-1], RATES, strict=False):
+                share = abs(torque - found[-1]) / (change + PEAK * rate * rate * blur)
+                if share > rise:
+                    rise, sudden = share, i
         self.torque[:], self.allowed[:] = residuals, bounds
         return suspect, sudden
+
+    def seen_speeds(self, inertia: NDArray[np.float64], held: Sequence[float]) -> list[float]:
+        """Speed of each axis from which a step of the same size stops a run, rad/s (m/s).
+
+        An encoder whose counts double doubles the speed. `inertia` and `held` as in `follow`.
+        """
+        blurs = np.abs(inertia) @ [own.step for own in self.allowances]
+        speeds = []
+        for i, own in enumerate(self.allowances):
+            allowed, mass = own.torque(abs(held[i]), held[i], 0.0), abs(float(inertia[i, i]))
+            bounds = [(allowed + PEAK * rate**2 * blurs[i]) / rate for rate in RATES]
+            speeds.append(min(bounds) / (JOLT * mass) if mass > 0.0 else math.inf)
+        return speeds
 
     def _judge(self, torques: Sequence[float], inertia: NDArray[np.float64]) -> Finding | None:
         """Judge the axis under suspicion."""

@@ -6,6 +6,7 @@ its largest torque.
 
 import math
 
+import numpy as np
 import pytest
 
 from hil.emulator import Fault
@@ -103,7 +104,8 @@ FAULTS = {
     "power cycle": (link("power_cycle"), SILENT),
 }
 CREEPING = {"counts times 2", "counts times 4", "half the counts", "reversed encoder"}
-"""Faults of encoders that turn the slow joints of the arm too little to be seen in time."""
+"""Faults of encoders that turn the slow joints of the arm too little to be seen in time: arming
+states the speeds from which they are."""
 
 CASES = [
     (name, axis) for name in FAULTS for axis in AXES if not (name in CREEPING and "arm" in axis)
@@ -145,6 +147,17 @@ def test_a_fault_is_stopped_by_its_name_before_it_does_much(name, axis):
     assert given < MOST
     if name != "swapped encoders":
         assert f"axis `{axis}`" in outcome.detail
+
+
+def test_axes_that_creep_are_those_below_the_speeds_that_arming_states():
+    with Bench(rig=rig_of(), file=ROVER, duration=1.6) as bench:
+        outcome = bench.run()
+        fastest = np.abs(np.array(bench.speeds)[bench.run_rows]).max(axis=0)
+    what = "speed from which doubled counts stop a run, rad/s (m/s)"
+    stated = {check.axis: float(check.came) for check in outcome.checks if check.what == what}
+    assert list(stated) == list(AXES)
+    for axis, speed in zip(AXES, fastest, strict=True):
+        assert bool(speed < stated[axis]) is ("arm" in axis), (axis, speed, stated[axis])
 
 
 @pytest.mark.by_default(1)

@@ -11,6 +11,7 @@ from hil.state._residual import (
     FLOOR,
     GAP,
     HALF,
+    JOLT,
     LOOKS,
     MEMORY,
     PATIENCE,
@@ -79,6 +80,29 @@ def test_a_sudden_change_has_half_of_the_floor(residual, part, stops):
     quick, slow = Tracked(0.0, 0.0, part * 0.5 * 0.01 * LIMIT), Tracked(0.0, 0.0, 0.0)
     residual._states = [[quick, *[slow] * (N - 1)], [slow] * N, [slow] * N]
     assert residual._compare(ONE.tolist(), ZERO, ZERO) == (-1, 0 if stops else -1)
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_a_step_of_the_speed_changes_the_acceleration_by_its_jolt(rate):
+    """x^2 / 2 exp(-x) is largest at x = 2."""
+    state, most, dt = Tracked(0.0, 0.0, 0.0), 0.0, 1e-3 / rate
+    for k in range(1, 6000):
+        state, _ = correct(coast(state, 0.0, dt), k * dt, dt, rate)
+        most = max(most, state.d)
+    assert most == pytest.approx(2.0 * np.exp(-2.0) * rate, rel=2e-3)
+    assert most == pytest.approx(JOLT * rate, rel=0.01)
+
+
+@pytest.mark.parametrize(("share", "seen"), [(0.9, False), (1.15, True)])
+def test_a_step_of_the_speed_is_beyond_the_bound_from_the_seen_speed_on(residual, share, seen):
+    """A hundredth of the limit, by the fastest observer, with an inertia of one."""
+    speeds = residual.seen_speeds(ONE, ZERO)
+    assert speeds == pytest.approx([0.01 * LIMIT / (0.27 * 100.0)] * N, rel=0.01)
+    firm = False
+    for k in range(1, 60):
+        follow(residual, k, share * speeds[0] * PERIOD * max(k - 20, 0))
+        firm = firm or residual._firm
+    assert firm is seen
 
 
 def test_the_instant_of_a_sample_is_unsure_by_a_tenth_of_a_millisecond():
