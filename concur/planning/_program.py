@@ -28,8 +28,12 @@ SMOOTH = 1e-7
 PROXIMAL = 1e-4
 """Price of a squared step, which makes programs strictly convex."""
 
-EXCESS, MISS = 3.0, 30.0
-"""Prices of the largest excess and of each miss of the goal (m, rad), in durations."""
+EXCESS = 3.0
+"""Price of the largest excess, in durations."""
+
+MISS, LAST_MISS = 8.0, 30.0
+"""Price of each miss of the goal (m, rad), in durations: at first, and once a motion has settled
+beside its goal. A low one lets steps be long. Where the way decides, only the last one counts."""
 
 NEAR_LIMIT, FAR = 0.4, -5.0
 """Rows below this share of their limit are skipped in a program; of those with one side."""
@@ -204,11 +208,12 @@ class Search:
     def _missed(self, path: Path) -> float:
         return float(np.maximum(np.abs(path.e) - self.form.within, 0.0).sum())
 
-    def _merit(self, unknowns: Floats, path: Path, price: float) -> float:
+    def _merit(self, unknowns: Floats, path: Path, prices: tuple[float, float]) -> float:
+        excess, miss = prices
         return (
             self._cost(unknowns, path)
-            + EXCESS * price * self._excess(unknowns, path)
-            + MISS * price * self._missed(path)
+            + excess * self._excess(unknowns, path)
+            + miss * self._missed(path)
         )
 
     # -- programs --------------------------------------------------------------------------------
@@ -216,14 +221,14 @@ class Search:
     def solve(self, unknowns: Floats, programs: int = ITERATIONS) -> Found:
         """Improve unknowns until limits and goal hold and the merit settles."""
         region, count = REGION, 0
-        price = max(float(unknowns[-1]), 1e-3) if self.duration is None else 1.0
+        each = LAST_MISS if self.form.is_crowded else MISS
         path = self.path(unknowns)
         while count < programs:
             count += 1
-            if self.duration is None:
-                price = max(price, float(unknowns[-1]))
-            program = self._program(unknowns, path, price)
-            before, accepted = self._merit(unknowns, path, price), False
+            price = float(unknowns[-1]) if self.duration is None else 1.0
+            prices = EXCESS * price, each * price
+            program = self._program(unknowns, path, price, prices)
+            before, accepted = self._merit(unknowns, path, prices), False
             for _ in range(8):
                 step = program.solve(region, unknowns)
                 foreseen = before - program.merit(step)
@@ -231,12 +236,12 @@ class Search:
                     break
                 trial = _moved(unknowns, step)
                 ahead = self.values(trial)
-                fall, best = before - self._merit(trial, ahead, price), trial
+                fall, best = before - self._merit(trial, ahead, prices), trial
                 for share, corrected in ((WELL, program.pulled), (POORLY, program.again)):
                     if fall >= share * foreseen:
                         break
                     other = corrected(unknowns, trial, ahead, step, region)
-                    better = before - self._merit(other, self.values(other), price)
+                    better = before - self._merit(other, self.values(other), prices)
                     if better > fall:
                         best, fall = other, better
                 trial = best
@@ -244,19 +249,22 @@ class Search:
                     accepted = True
                     break
                 region *= 0.35
-            if not accepted:
-                break
-            largest = float(np.abs((trial - unknowns)[:-1]).max())
-            unknowns, path = trial, self.path(trial)
-            if fall > 0.7 * foreseen and largest > 0.8 * region:
-                region = min(2.0 * region, LARGEST)
-            elif fall < 0.3 * foreseen:
-                region *= 0.5
-            settled = (
-                self._excess(unknowns, path) <= 0.1 * SETTLED and self._missed(path) <= REACHED
-            )
-            if fall <= SETTLED * price and (settled or fall <= 1e-2 * SETTLED * price):
-                break
+            finished = not accepted
+            if accepted:
+                largest = float(np.abs((trial - unknowns)[:-1]).max())
+                unknowns, path = trial, self.path(trial)
+                if fall > 0.7 * foreseen and largest > 0.8 * region:
+                    region = min(2.0 * region, LARGEST)
+                elif fall < 0.3 * foreseen:
+                    region *= 0.5
+                settled = (
+                    self._excess(unknowns, path) <= 0.1 * SETTLED and self._missed(path) <= REACHED
+                )
+                finished = fall <= (1.0 if settled else 1e-2) * SETTLED * price
+            if finished:
+                if each == LAST_MISS or self._missed(path) <= REACHED:
+                    break
+                region, each = max(region, 0.2 * REGION), LAST_MISS
         if 0.0 < self._missed(path) <= CLOSE:
             unknowns, path = self._closed(unknowns, path)
         excess, missed = self._excess(unknowns, path), self._missed(path)
@@ -277,7 +285,9 @@ class Search:
         change = np.linalg.lstsq(known.slopes[1][:, :count], -off, rcond=1e-8)[0]
         return np.concatenate([unknowns[:count] + change, unknowns[count:]])
 
-    def _program(self, unknowns: Floats, path: Path, price: float) -> _Program:
+    def _program(
+        self, unknowns: Floats, path: Path, price: float, prices: tuple[float, float]
+    ) -> _Program:
         assert path.slopes is not None
         size, time, goals = unknowns.size, unknowns[-1], path.e.size
         variables = size + 1 + 2 * goals
@@ -331,8 +341,7 @@ class Search:
         slope[size - 1] *= by_y
         curved = 0.75 * time if self.duration is None else 0.0
         square[size - 1, size - 1] = max(square[size - 1, size - 1] + curved, 1e-2)
-        slope[size] = EXCESS * price
-        slope[size + 1 :] = MISS * price
+        slope[size], slope[size + 1 :] = prices
         return _Program(self, path, square, slope, parts, self._cost(unknowns, path), size)
 
 

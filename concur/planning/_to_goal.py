@@ -372,7 +372,9 @@ class Planner:
     def _guesses(self, search: Search, reach: Nearest | None) -> Iterator[Floats]:
         """Outputs straight to goals; straight lines of the shape; and ways around obstacles."""
         start, bounds, rng = search.start, self.form.bounds, np.random.default_rng(0)
-        if reach is None or reach.solved:
+        model = self.form.model
+        drifts = model.takes_momentum and any(model.momentum)
+        if (reach is None or reach.solved) and (drifts or not self.form.is_crowded):
             yield direct_guess(self.form, start, search.wanted, self.duration)
         yield self._straight(start, start.r)
         yield from self._around(search)

@@ -118,6 +118,14 @@ class Transcription:
         """Whether the joints move at the goal, so that outputs rest there."""
         return self.graphs.resting > 0
 
+    @property
+    def is_crowded(self) -> bool:
+        """Whether the goal has more rows of places than the shape has coordinates.
+
+        Then the way decides about the end, as where base and hand of a satellite have goals.
+        """
+        return bool(self.within.size - self.graphs.resting > self.model.ns)
+
     # -- limits ----------------------------------------------------------------------------------
 
     @cached_property
