@@ -51,6 +51,8 @@ def direct_guess(
     if not form.ends_moving:
         fit = fit[:, :-1]
     table = np.linalg.lstsq(fit, shapes - first, rcond=None)[0]
+    last = len(table) - 1 if form.ends_moving else len(table)
+    table[:last] = np.clip(table[:last], form.bounds.low, form.bounds.high)
     if not form.ends_moving:
         table = np.vstack([table, np.zeros(form.model.ns)])
     return np.concatenate([table.ravel(), [time]])

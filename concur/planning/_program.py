@@ -28,8 +28,9 @@ SMOOTH = 1e-7
 PROXIMAL = 1e-4
 """Price of a squared step, which makes programs strictly convex."""
 
-EXCESS = 3.0
-"""Price of the largest excess, in durations."""
+EXCESS, MORE, LAST_EXCESS = 3.0, 5.0, 75.0
+"""Price of the largest excess, in durations: at first, its factor each time that a motion has
+settled beyond a limit, and at last."""
 
 MISS, LAST_MISS = 8.0, 30.0
 """Price of each miss of the goal (m, rad), in durations: at first, and once a motion has settled
@@ -220,13 +221,13 @@ class Search:
 
     def solve(self, unknowns: Floats, programs: int = ITERATIONS) -> Found:
         """Improve unknowns until limits and goal hold and the merit settles."""
-        region, count = REGION, 0
+        region, count, over = REGION, 0, EXCESS
         each = LAST_MISS if self.form.is_crowded else MISS
         path = self.path(unknowns)
         while count < programs:
             count += 1
             price = float(unknowns[-1]) if self.duration is None else 1.0
-            prices = EXCESS * price, each * price
+            prices = over * price, each * price
             program = self._program(unknowns, path, price, prices)
             before, accepted = self._merit(unknowns, path, prices), False
             for _ in range(8):
@@ -262,9 +263,12 @@ class Search:
                 )
                 finished = fall <= (1.0 if settled else 1e-2) * SETTLED * price
             if finished:
-                if each == LAST_MISS or self._missed(path) <= REACHED:
+                beside = each < LAST_MISS and self._missed(path) > REACHED
+                beyond = over < LAST_EXCESS and self._excess(unknowns, path) > 0.1 * SETTLED
+                if not beside and not beyond:
                     break
-                region, each = max(region, 0.2 * REGION), LAST_MISS
+                region = max(region, 0.2 * REGION)
+                each, over = LAST_MISS if beside else each, over * MORE if beyond else over
         if 0.0 < self._missed(path) <= CLOSE:
             unknowns, path = self._closed(unknowns, path)
         excess, missed = self._excess(unknowns, path), self._missed(path)
@@ -293,8 +297,11 @@ class Search:
         variables = size + 1 + 2 * goals
         rows, low, high = self._range
         at = self._range_values(path)
-        parts = [(np.pad(rows, ((0, 0), (0, variables - size + 1))), low - at, high - at)]
-        parts[0] = (parts[0][0], np.minimum(parts[0][1], 0.0), np.maximum(parts[0][2], 0.0))
+        # Ranges are kept exactly; where a motion is beyond one it comes back at the common price.
+        below, above = low - at > 0.0, at - high > 0.0
+        table = np.pad(rows, ((0, 0), (0, variables - size + 1)))
+        table[:, size] = 1.0 * below - 1.0 * above
+        parts = [(table, np.where(above, -np.inf, low - at), np.where(below, np.inf, high - at))]
         for k, (values, (slopes, first, limits)) in enumerate(
             zip(self._derivatives(path.points), self._linear, strict=True), 1
         ):

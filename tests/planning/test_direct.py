@@ -11,6 +11,7 @@ import concur as cc
 from concur.planning import PlanLimits
 from concur.planning._direct import PEAK, direct_guess
 from concur.planning._path_limits import bounds_of
+from concur.planning._program import Search
 from concur.planning._targets import targets_of
 from concur.planning._transcription import Start, Transcription
 
@@ -84,3 +85,25 @@ def test_a_first_motion_begins_with_the_speed_of_the_start(rover) -> None:
     path, _ = form.dense(start, direct_guess(form, start, wanted, None), wanted)
     np.testing.assert_allclose(path.s[0], start.s, atol=1e-9)
     assert np.abs(path.e).max() < 0.1
+
+
+@pytest.mark.parametrize("side", ["low", "high"])
+def test_motions_beyond_a_range_come_back(floater, side) -> None:
+    """The forearm swings beyond its start and its end; then its range ends half way there."""
+    form, start, wanted = formed(*floater)
+    shares = np.full(len(form.facts), 0.999), np.ones(3)
+    free = Search(form, start, wanted, None, *shares, np.zeros(4))
+    found = free.solve(direct_guess(form, start, wanted, None))
+    assert found.kept
+    own = found.path.points[:, 1]
+    ends = own[[0, -1]]
+    wall = (own.min() + ends.min()) / 2 if side == "low" else (own.max() + ends.max()) / 2
+    assert abs(wall - own.min() if side == "low" else own.max() - wall) > 0.05
+    bounds = {"low": np.full(2, -np.inf), "high": np.full(2, np.inf)}
+    bounds[side][1] = wall
+    limited = dataclasses.replace(form.bounds, **bounds)
+    walled = dataclasses.replace(free, form=dataclasses.replace(form, bounds=limited))
+    again = walled.solve(found.unknowns)
+    assert again.kept
+    beyond = wall - again.path.points[:, 1] if side == "low" else again.path.points[:, 1] - wall
+    assert beyond.max() < 1e-5

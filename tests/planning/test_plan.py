@@ -353,3 +353,14 @@ def test_a_task_takes_its_references_from_its_plan(tmp_path, planned) -> None:
     file.write_text(json.dumps(document), encoding="utf-8")
     with pytest.raises(cc.errors.DescriptionError, match="hand"):
         cc.load_task(path)
+
+
+@pytest.mark.extended
+def test_the_shipped_plan_is_that_of_its_task_and_is_found_again() -> None:
+    path = ROOT / "examples/planned_rover.toml"
+    found = cc.io.plan_task(*cc.io.load_goal(path))
+    assert found.reached
+    stored = json.loads(path.with_name("planned_rover.plan.json").read_text(encoding="utf-8"))
+    assert stored["made_for"] == found.made_for
+    assert found.duration <= 1.01 * stored["t"][-1]
+    assert cc.load_task(path).duration > found.duration
