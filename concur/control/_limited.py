@@ -324,7 +324,7 @@ def _posed(
 def _inner_price(servo: LawCore, mass: Array, decoupling: Array, margin: Array) -> Array:
     """Price of internal accelerations near the least margin, beside that of the kinetic energy.
 
-    There the outputs pull for good, and what keeps the margin against them pushes internal motion
+    There the outputs pull without end, and what keeps the margin pushes internal motion
     too. With light joints it would turn without end, as it does not follow from a potential.
     """
     scaled = ca.diag(constant(servo.margins.scales[0])) @ decoupling
