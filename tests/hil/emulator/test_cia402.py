@@ -303,6 +303,29 @@ def test_every_third_sync_and_timed_reports():
     assert len(host.wait(0.205)) == 11
 
 
+def test_what_is_set_up_counts_from_its_write_on():
+    host = station().set_up(watchdog=80, reaction=1).enable(500)
+    drive = host.drive
+    assert drive.torque_until < math.inf
+    assert host.write(0x6007, 0, 0, 2) == 0
+    assert drive.torque_until == math.inf
+    assert host.write(0x1016, 1, 0x7E << 16 | 60, 4) == 0
+    assert 0x77E in drive.heard
+    assert host.write(0x1005, 0, 0x90, 4) == 0
+    assert 0x090 in drive.heard
+    assert 0x080 not in drive.heard
+    for k in range(2):
+        host.map_pdo(0x1400 + k, 0x305 + k, 255, (0x60400010,))
+        assert 0x305 + k in drive.heard
+        assert host.write(0x1400 + k, 1, 0x80000305 + k, 4) == 0
+        assert 0x305 + k not in drive.heard
+    for k in range(2):
+        host.map_pdo(0x1800 + k, 0x385 + k, 1, (0x60410010,))
+        assert [report.arbitration_id for report in host.send(0x090)] == [0x385 + k]
+        assert host.write(0x1800 + k, 1, 0x80000385 + k, 4) == 0
+        assert host.send(0x090) == []
+
+
 def test_stopped_nodes_do_not_answer():
     host = station().set_up(watchdog=0).enable(500)
     host.send(0x000, b"\x02\x00")
