@@ -18,39 +18,13 @@ from concur.campaign._verify import run
 from concur.errors import ConcurError, DescriptionError, SimulationError
 from concur.io import Task, load_task
 from concur.worlds import Quantity, Requirement, Uncertainty
+from tests.io.test_task import TASK as REACH
 from tests.io.test_task import altered, robot_text, write
 
-TASK = """
-name = "reach"
-robot = "robot.toml"   # beside the task
-
-[[outputs]]
-name = "base"
-body = "chassis"
-group = "R2"
-point = [0.25, 0.0, 0.0]
-stiffness = 4.0
-damping = 4.0
-
-[[outputs]]
-name = "hand"
-body = "forearm"
-group = "R3"
-point = [0.0, 0.2, 0.0]
-stiffness = 9.0
-damping = 6.0
-
-[reference.base]
-kind = "polynomial"
-coefficients = [[0.0, 0.0], [0.3, 0.0]]
-
-[reference.hand]
-kind = "circle"
-relative_to = "base"
-center = [0.15, 0.75, 0.15]
-radius = 0.07
-period = 10.0
-
+HEAD = REACH.split("[initial.q]")[0].replace("[4.0, 5.0]", "4.0")
+TASK = (
+    HEAD.replace('"rover_arm"', '"robot.toml"   # beside the task')
+    + """
 [initial.q]
 chassis = [-0.25, -0.02, 0.02]
 turret = -0.1
@@ -127,6 +101,7 @@ box = [[-1.0, 0.0], [-0.1, 0.1]]
 [[requirements]]
 kind = "ticks"
 """
+)
 WIDE = 1.0 + 1e-9  # the rounding of a limit
 NUMBERS = np.array([0, 3, 4, 9, 17])
 ROWS = ("numbers", "worlds", "values", "stopped", "extremes")

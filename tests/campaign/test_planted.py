@@ -15,40 +15,13 @@ from concur.campaign import (
 )
 from concur.campaign._verify import run
 from concur.io import load_task
+from tests.campaign.test_campaign import HEAD
 
 SAMPLES = 500
 
-ROVER = """
-name = "reach"
-robot = "rover_arm"
-
-[[outputs]]
-name = "base"
-body = "chassis"
-group = "R2"
-point = [0.25, 0.0, 0.0]
-stiffness = 4.0
-damping = 4.0
-
-[[outputs]]
-name = "hand"
-body = "forearm"
-group = "R3"
-point = [0.0, 0.2, 0.0]
-stiffness = 36.0
-damping = 12.0
-
-[reference.base]
-kind = "polynomial"
-coefficients = [[0.0, 0.0], [0.3, 0.0]]
-
-[reference.hand]
-kind = "circle"
-relative_to = "base"
-center = [0.15, 0.75, 0.15]
-radius = 0.07
-period = 10.0
-
+ROVER = (
+    HEAD.replace("6.0", "12.0").replace("9.0", "36.0")
+    + """
 [initial.q]
 chassis = [-0.25, -0.01, 0.01]
 turret = -0.1
@@ -103,6 +76,7 @@ below = 10.0
 [[requirements]]
 kind = "ticks"
 """
+)
 
 
 def report_of(
