@@ -81,6 +81,24 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in value.items()}
     if dataclasses.is_dataclass(value):
-        fields = [f.name for f in dataclasses.fields(value) if f.init and f.name not in UNUSED]
-        return [type(value).__name__, {name: _plain(getattr(value, name)) for name in fields}]
+        own = {
+            f.name: _plain(getattr(value, f.name))
+            for f in dataclasses.fields(value)
+            if f.init and f.name not in UNUSED
+        }
+        # Defaults are left out, so that a plan outlives fields that later versions add.
+        return [
+            type(value).__name__,
+            {name: part for name, part in own.items() if part != _default(type(value), name)},
+        ]
     raise TypeError(type(value).__name__)
+
+
+def _default(kind: type, name: str) -> Any:
+    """Default of a field as JSON; a mark that nothing equals if it has none."""
+    (field,) = (f for f in dataclasses.fields(kind) if f.name == name)
+    if field.default is not dataclasses.MISSING:
+        return _plain(field.default)
+    if field.default_factory is not dataclasses.MISSING:
+        return _plain(field.default_factory())
+    return dataclasses.MISSING

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -165,3 +166,21 @@ def test_functions_count_by_their_expressions_and_what_is_no_data_matches_nothin
     assert changed(made(1.0, 2.0), made(2.0, 2.0)) == ["outputs"]
     assert changed(made(1.0, 2.0), made(1.0, 3.0)) == ["time"]
     assert changed(made(1.0, object()), made(1.0, object())) == ["time"]
+
+
+def test_fields_that_later_versions_add_change_nothing_until_they_are_used() -> None:
+    """The same problem, with one more field of the limits that has its default or another value."""
+
+    def made(limits: PlanLimits) -> dict[str, str]:
+        robot = cc.robots.planar_floater()
+        hand = cc.Output("hand", "forearm", "R2", point=(1.0, 0, 0))
+        start = robot.neutral(), {"forearm": 0.0}
+        return made_for(robot, None, [hand], start, {"hand": [1.3, 0.4]}, limits, (), "least")
+
+    fields = [("heat", float, dataclasses.field(default=2.0))]
+    later = dataclasses.make_dataclass("PlanLimits", fields, bases=(PlanLimits,), frozen=True)
+    now = made(PlanLimits(torques=5.0))
+    assert changed(now, made(later(torques=5.0))) == []
+    assert changed(now, made(later(torques=5.0, heat=3.0))) == ["limits"]
+    assert changed(now, made(later(torques=5.0, margin=0.1))) == ["limits"]
+    assert changed(now, made(PlanLimits(torques=5.0, margin=0.0))) == []
