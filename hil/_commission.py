@@ -28,15 +28,13 @@ from numpy.typing import NDArray
 
 from hil._concur import Tick, TickStatus, TrackingLaw, read_json
 from hil._plan import Plan
-from hil.controller import Controller, Outcome
-from hil.controller._law import LoopLaw
+from hil.controller import Controller, LoopLaw, Outcome
 from hil.drives import AxisCheck, Finding
 from hil.errors import ArmError, RigFileError
 from hil.reasons import State
 from hil.record.ring import Ring
 from hil.settings import Rig
-from hil.state._differentiation import encoder_step
-from hil.state._residual import acting
+from hil.state import acting, encoder_step
 
 FORMAT, VERSION = "concur rig commission", 1
 

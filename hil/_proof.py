@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hil._concur import Reading, Servo, StoredTaskProof, TrackingLaw, confirmed, load_task_proof
 from hil.errors import ArmError
-from hil.state.estimator import encoder_step
+from hil.state import encoder_step
 
 if TYPE_CHECKING:
     from hil.settings import Rig

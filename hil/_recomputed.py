@@ -18,7 +18,7 @@ from hil._plan import sample_plan
 from hil.drives.feedback import Feedback
 from hil.reasons import State
 from hil.record import Record
-from hil.state._residual import acting
+from hil.state import acting
 from hil.state.estimator import AHEAD, Estimator
 
 if TYPE_CHECKING:

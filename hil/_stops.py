@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hil._concur import TickStatus
 from hil.guard import Verdict
 from hil.reasons import Reason
-from hil.state._residual import Finding, Residual
+from hil.state import Finding, Residual
 
 if TYPE_CHECKING:
     from hil.record import Record

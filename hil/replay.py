@@ -27,7 +27,7 @@ from hil.quality import LATE, PROMPT
 from hil.reasons import Reason, State
 from hil.record import Record
 from hil.record.manifest import fingerprints, machine
-from hil.state._residual import Residual, acting
+from hil.state import Residual, acting
 from hil.state.estimator import Estimator
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Functions of a planned motion, built once for each robot with its outputs and kinds of goals.
 
-All numbers of a problem are arguments: state, goal, obstacles. What the functions contain is kept
+All numbers of a problem are arguments: state, goal, obstacles. Other contents are kept
 for further plans of the same model.
 """
 

@@ -45,7 +45,7 @@ from hil.quality import LATE, PROMPT, Quality
 from hil.reasons import Reason, State
 from hil.record.ring import Ring
 from hil.settings import Rig
-from hil.state._residual import CAUSES, Residual, acting
+from hil.state import CAUSES, Residual, acting
 from hil.state.estimator import Estimator
 from hil.state.pose_source import PoseReceiver
 

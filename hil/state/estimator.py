@@ -25,7 +25,6 @@ from hil.drives.feedback import Feedback
 from hil.settings import PoseSettings, Rig
 from hil.state import _differentiation as differentiation
 from hil.state._differentiation import Differentiator, velocity_delay
-from hil.state._differentiation import encoder_step as encoder_step
 from hil.state._reconstruction import find_places, make_graphs
 from hil.state.pose_source import PoseMeasurement
 
@@ -78,7 +77,8 @@ def observer_numbers(rig: Rig) -> tuple[dict[str, float], list[float]]:
         "ABSURD": differentiation.ABSURD,
         "HORIZON": differentiation.HORIZON,
     }
-    return numbers, [differentiation.SLACK * encoder_step(axis) for axis in rig.axes]
+    steps = [differentiation.encoder_step(axis) for axis in rig.axes]
+    return numbers, [differentiation.SLACK * step for step in steps]
 
 
 class Estimator:
