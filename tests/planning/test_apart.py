@@ -81,7 +81,9 @@ def test_robots_with_one_body_that_could_touch_are_refused(problem, names) -> No
 
 
 def test_robots_without_shapes_are_refused(problem) -> None:
-    with pytest.raises(OutputError, match=r"`apart`.*got none\. Add shapes.*\[\[plan.capsule\]\]"):
+    with pytest.raises(
+        OutputError, match=r"`apart`.*got a robot without shapes\. Add shapes.*\[\[plan.capsule\]\]"
+    ):
         cc.plan(*problem, PlanLimits(speeds=2.0, apart=0.01))
 
 
