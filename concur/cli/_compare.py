@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     "Track and compare",
     "laws and runs side by side",
     "concur compare examples/unknown_payload.toml --worlds 20",
-    "0 all runs reach their ends and keep the limits of the joints, or the requirements in all "
+    "0 all runs reach their ends and keep tolerances and limits, or the requirements in all "
     "worlds, 1 one does not, 2 bad input.",
 )
 def compare(
@@ -36,9 +36,10 @@ def compare(
 ) -> Answer:
     """Compare laws and runs with the same outputs: errors, torques and failures.
 
-    Tasks are simulated with each law; their assumptions are not checked. Robots, plants and lengths
-    may differ. With --worlds all laws meet the same drawn worlds, and the table has the median,
-    the 95 % quantile and the largest of the errors. Writes a page with a figure.
+    Tasks are simulated with each law and judged by tolerances and limits, as by `concur track`;
+    their assumptions are not checked. Robots, plants and lengths may differ. With --worlds all laws
+    meet the same drawn worlds, and the table has the median, the 95 % quantile and the largest of
+    the errors. Writes a page with a figure.
 
     Parameters
     ----------

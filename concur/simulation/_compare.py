@@ -18,7 +18,7 @@ from concur.errors import ConcurError, SimulationError, shown
 from concur.outputs import Output, Reference, reference_for
 from concur.results import Figures, JsonResult, Row, Table, aligned, picked, show
 from concur.robot import Mechanism, control_velocities, coordinates
-from concur.simulation._findings import SETTLED, settling_time
+from concur.simulation._findings import SETTLED, findings, settling_time
 from concur.simulation._motors import heat_of, heat_rows
 from concur.simulation._plant import Plant
 from concur.simulation._record import Recorder
@@ -31,7 +31,7 @@ LEAST = 1e-6
 """Error at the start, m or rad, up to which a run has neither settling time nor overshoot."""
 
 
-BROKEN = "limits of joints broken"
+BROKEN = "limits broken"
 """Label of their number in a comparison."""
 
 
@@ -62,7 +62,7 @@ class RunRecord(JsonResult):
     stopped : str
         Why it ended early; empty for a whole run.
     judged : tuple of Row
-        Numbers beside their limits, as the file of the run states them.
+        Numbers beside their limits: those of the file, or of the run of a task.
     parameters : str
         Gains and other parameters of its law in words. Default: unknown.
 
@@ -113,8 +113,10 @@ class RunRecord(JsonResult):
         """
         names = ("t", "q", "v", "u", "error", "margin", "q_range", "v_range", "u_range")
         arrays = {name: getattr(run, name) for name in names}
+        of_task = run.tolerances is not None
         return cls(
             robot=run.robot, outputs=tuple(run.servo.outputs), joint_limits=run.joint_limits,
+            judged=(*run.required, *findings(run, run.tolerances)) if of_task else (),
             parameters=law_parameters(run.servo), **arrays,
         )  # fmt: skip
 
@@ -128,7 +130,7 @@ class RunRecord(JsonResult):
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """What its file states; else errors at the end, smallest margin, and limits of joints."""
+        """Judged numbers; else errors at the end, smallest margin, and limits of joints."""
         found = [Row("stopped early", self.stopped, holds=False)] if self.stopped else []
         if self.judged:
             return (*found, *self.judged)
@@ -173,11 +175,11 @@ class RunRecord(JsonResult):
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """Limits of the joints that the run does not keep, each with value and limit."""
+        """Tolerances, requirements and limits that the run misses, each with value and limit."""
         return tuple(
-            f"{row.quantity} {row.shown}, limit {row.limit:.3g} {row.unit}"
-            for row in self.limit_rows
-            if not row.holds
+            f"{row.quantity} {row.shown}, limit {row.shown_limit}"
+            for row in self.judged or self.limit_rows
+            if row.holds is False
         )
 
 
@@ -321,7 +323,7 @@ class Comparison(JsonResult):
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """Limits of joints that runs break, in sentences."""
+        """Tolerances, requirements and limits that runs break, in sentences."""
         return tuple(
             f"{name} breaks a limit: {text}."
             for name, run in zip(self.names, self.runs, strict=True)
@@ -330,7 +332,7 @@ class Comparison(JsonResult):
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Runs that ended early and limits of joints that are broken, in sentences."""
+        """Runs that ended early and limits that are broken, in sentences."""
         ended = (
             f"{name} ended early: {run.stopped}"
             for name, run in zip(self.names, self.runs, strict=True)
@@ -369,6 +371,8 @@ def compare(
     Settling time and overshoot refer to the error at the start; runs that start within 1e-6 m or
     rad have none. Settled means an error within 2 %. The overshoot is the largest error opposite
     to the one at the start. An rms torque is the root of the mean over time of the sum of squares.
+    Runs of tasks are judged by their tolerances, requirements and limits, others by the limits of
+    their joints.
 
     Parameters
     ----------

@@ -150,8 +150,8 @@ def test_command_writes_table_page_and_json(task: Path, tmp_path: Path) -> None:
     assert "data:image/png" in page
     assert cc.load_result(tmp_path / "out/report.json").status == "failed"
     status, found, _ = called()  # the nominal world, with the laws of the file
-    assert status == 0
-    assert found["runs"] == ["soft"]
+    assert (status, found["runs"]) == (1, ["soft"])
+    assert "soft breaks a limit: error of hand, final" in str(found["problems"])
     for words, text in (
         (("--law", "ghost"), "field `kind`"),
         (("--law", "passive, rate ="), "options in TOML"),

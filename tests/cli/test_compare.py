@@ -14,6 +14,9 @@ from concur.io import load_task
 from concur.simulation import Comparison
 from tests.cli.test_gains import TASK
 
+LOOSE = "[tolerances]\nfinal_error = 0.1\n"
+"""The tasks end while errors still decay."""
+
 
 @pytest.fixture(autouse=True)
 def undrawn(monkeypatch):
@@ -32,8 +35,8 @@ def run(tmp_path):
 def folder(tmp_path_factory):
     """Two tasks, the second one shorter, and the recorded run of the first."""
     place = tmp_path_factory.mktemp("compare")
-    (place / "long.toml").write_text(TASK)
-    short = TASK.replace("duration = 4.0", "duration = 2.0").replace('"reach"', '"short"')
+    (place / "long.toml").write_text(TASK + LOOSE)
+    short = (TASK + LOOSE).replace("duration = 4.0", "duration = 2.0").replace('"reach"', '"short"')
     (place / "short.toml").write_text(short)
     task = load_task(place / "long.toml")
     task.simulate().save(place / "run.h5", {"task": task.name})
@@ -63,6 +66,32 @@ def test_a_broken_limit_or_an_early_end_is_a_no(folder, run, tmp_path):
     assert done.exit_code == 1
     assert json.loads(done.stdout)["problems"] == ["half ended early: singular at 1 s"]
     assert "half ended early: singular at 1 s" in run(tmp_path).stdout
+
+
+def test_each_law_is_judged_by_the_tolerances_of_its_task(run, tmp_path):
+    """The error at the end of one of two laws stands between two tolerances."""
+    text = TASK.replace("duration = 4.0\ndt = 0.01", "duration = 1.0\ndt = 0.004")
+    path = tmp_path / "task.toml"
+    path.write_text(text)
+    end = load_task(path).simulate().error_norms["hand"][-1].item()
+    laws = ("--law", "servo", "--law", "servo, stiffness = 16.0, damping = 8.0")
+    for share, problems in ((1.001, 0), (0.999, 1)):
+        path.write_text(f"{text}\n[tolerances]\nfinal_error = {share * end!r}\n")
+        done = run(path, *laws, "--json")
+        assert done.exit_code == problems, done.output
+        found = json.loads(done.stdout)
+        assert found["passed"] is (problems == 0)
+        told = (
+            f"servo breaks a limit: error of hand, final {end:.3g} m, limit <= {share * end:.3g} m."
+        )
+        assert found["problems"] == [told] * problems
+        broken = next(row for row in found["table"] if row["label"] == "limits broken")
+        assert broken["values"] == [problems, 0.0]
+        task = load_task(path)  # and as `concur track` judges it
+        assert task.simulate().status == ("failed" if problems else "passed")
+        recorded = cc.compare([task.simulate()], ["again"])
+        assert recorded.status == found["status"]
+    assert told in " ".join(run(path, *laws).stdout.split())
 
 
 def test_page_has_the_table_and_bad_names_are_refused(folder, run, tmp_path):
