@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from concur.campaign import is_share
 from concur.rounding import percent, percent_range
@@ -28,6 +29,9 @@ MOST = 9
 
 PROVED: dict[str, Any] = {"color": PALETTE[2], "linestyle": "-."}
 _LIMIT: dict[str, Any] = {"color": REFERENCE, "linestyle": "--", "linewidth": 1.2}
+
+DECADE = 10.0
+"""Largest ratio of values that a linear axis shows."""
 
 _BINS = 30
 _THINNEST = 60  # bars that fit between the values and their limit, at most
@@ -69,7 +73,8 @@ def laws_figure(comparison: Any) -> Figure:
     -------
     matplotlib.figure.Figure
         A panel for each error and one for the torques: a dot for each world, with lines at the
-        median and the 95 % quantile; worlds without a value are crosses above.
+        median and the 95 % quantile; worlds without a value are crosses above. The axis is
+        logarithmic where values differ by more than a decade.
     """
     laws, panels = comparison.laws, dict[str, list[np.ndarray]]()
     for law in laws:
@@ -77,30 +82,39 @@ def laws_figure(comparison: Any) -> Figure:
             panels.setdefault(f"Error of {output} [{unit}]", []).append(values)
         shares = np.isfinite(law.share).any()
         unit, peak = next(iter(law.peak.items()))
-        label = "Largest share of a torque limit" if shares else f"Largest control [{unit}]"
-        panels.setdefault(label, []).append(law.share if shares else peak)
+        label = "Peak torque [% of limit]" if shares else f"Largest control [{unit}]"
+        panels.setdefault(label, []).append(100.0 * law.share if shares else peak)
     with tiles(len(panels), "Laws in the same worlds", height=2.6) as grid:
         for axes, (title, parts) in zip(grid, panels.items(), strict=True):
             _strips(axes, title, [law.name for law in laws], parts)
-    return cast(Figure, grid[0].figure)
+        figure = cast(Figure, grid[0].figure)
+        look: dict[str, Any] = {"color": EDGE, "linewidth": 1.4}
+        lines = [
+            Line2D([], [], linestyle="-", label="median", **look),
+            Line2D([], [], linestyle="--", label="95 % of the worlds are below", **look),
+        ]
+        figure.legend(handles=lines, loc="outside lower center", ncols=2, frameon=False)
+    return figure
 
 
 def _strips(axes: Axes, title: str, names: list[str], parts: list[np.ndarray]) -> None:
-    """A column of dots for each law, on a logarithmic scale."""
+    """A column of dots for each law, on a logarithmic scale if they spread over a decade."""
     known = np.concatenate([part[np.isfinite(part) & (part > 0.0)] for part in parts])
     least, most = (known.min(), known.max()) if known.size else (0.1, 1.0)
+    wide = most > DECADE * least
+    floor = least if wide else 0.0
     for k, part in enumerate(parts):
         sound, color = np.isfinite(part), PALETTE[k % 7]
         places = k + 0.5 * (np.arange(len(part)) / max(len(part) - 1, 1) - 0.5)
-        axes.scatter(places[sound], np.maximum(part[sound], least), s=12, color=color, alpha=0.7)
-        lost = np.full((~sound).sum(), 2.0 * most)
+        axes.scatter(places[sound], np.maximum(part[sound], floor), s=12, color=color, alpha=0.7)
+        lost = np.full((~sound).sum(), (2.0 if wide else 1.1) * most)
         axes.scatter(places[~sound], lost, s=20, color=FAIL, marker="x")
         for share, style in ((0.5, "-"), (0.95, "--")):
             value = np.quantile(part, share, method="inverted_cdf")
             if np.isfinite(value):
                 ends = [k - 0.35, k + 0.35]
-                axes.plot(ends, [max(value, least)] * 2, style, color=EDGE, linewidth=1.4)
-    axes.set_yscale("log")
+                axes.plot(ends, [max(value, floor)] * 2, style, color=EDGE, linewidth=1.4)
+    axes.set_yscale("log" if wide else "linear")
     axes.set_title(title)
     tilted: dict[str, Any] = {"rotation": 30, "ha": "right"} if len(names) > 3 else {}
     axes.set_xticks(range(len(names)), names, **tilted)

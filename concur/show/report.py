@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 _CAPTIONS = {
     "path": "Good: each path joins its dashed reference and stays on it.",
     "errors": (
-        "Norms over the coordinates of an output with the same unit, beside the exact error "
-        "dynamics from the same start. Good: the curves coincide and fall along straight lines."
+        "Norms over the coordinates of an output with the same unit. The plant differs from the "
+        "law's model, or the law has no exact error dynamics. Good: the errors stay small."
     ),
     "outputs": "Good: the curves join their dashed references; the base turns as intended.",
     "joints": (
@@ -54,6 +54,12 @@ _CAPTIONS = {
     "numerics": "Residuals that are not zero within rounding.",
 }
 """Content of each figure, and its appearance in a good run."""
+
+_IDEAL = (
+    "Norms over the coordinates of an output with the same unit, beside the exact error "
+    "dynamics from the same start. Good: the curves coincide and fall along straight lines."
+)
+"""Content of the figure of errors of a law that linearizes, where the plant is its model."""
 
 GOOD = ("passed", "PROVED")
 """Verdicts that are wanted."""
@@ -183,7 +189,8 @@ def write_report(
     PosixPath('out/report.html')
     """
     rows, audit = list(rows), list(audit)
-    drawn = {name: (figure, _CAPTIONS.get(name, "")) for name, figure in figures.items()}
+    captions = _CAPTIONS | ({"errors": _IDEAL} if _is_ideal(run) else {})
+    drawn = {name: (figure, captions.get(name, "")) for name, figure in figures.items()}
     last = {name: drawn.pop(name) for name in _LAST if name in drawn}
     asked, *others = quantities(rows, ("error of", "stopped early"))
     sections = [
@@ -255,6 +262,11 @@ def write_result(
     sections = [asked, *tables, *notes, Section("Figures", figures=drawn), *others, *folded]
     reasons = getattr(result, "problems", ()) or missed
     return write_page(directory, title, verdict in GOOD, verdict, reasons, sections)
+
+
+def _is_ideal(run: Run) -> bool:
+    """Whether the law has exact error dynamics, and the plant does not differ from its model."""
+    return getattr(run.servo, "linearizes", True) and not run.plant_differences
 
 
 def _verdict(rows: list[Row], audit: list[AuditRow]) -> tuple[bool | None, str, list[str]]:

@@ -20,6 +20,9 @@ from concur.show.style import FRAME_COLORS, PALETTE, ROUNDING, output_color
 _RELATIVE = 1e-9
 """Part of a quantity up to which its residual is rounding."""
 
+_RARE = 0.02
+"""Part of the samples of an error that may lie below the axis."""
+
 _SAMPLES = 1000
 """Samples of the attitude."""
 
@@ -97,13 +100,16 @@ def error_panels(run: Any, bounds: Bounds = NOTHING, coordinates: bool = True) -
     owner = np.repeat(range(len(run.servo.outputs)), [out.dim for out in run.servo.outputs])
     names = [str(name) for out in run.servo.outputs for name in out.coordinate_names]
     norms: dict[str, list[Curve]] = {}
+    ideals: dict[str, list[Curve]] = {}
+    floors: dict[str, float] = {}
     single: list[Panel] = []
     for name, unit, part in run.error_places:
         color = output_color(int(owner[part[0]]))
         curves = norms.setdefault(unit, [])
+        floors[unit] = min(floors.get(unit, np.inf), _floor(_norm(run.error, part)))
         # The curves should coincide: a wide line under a dashed one shows both.
         curves.append(Curve(_norm(run.error, part), name, "wide", color))
-        curves.append(Curve(_norm(run.ideal, part), look="dashes"))
+        ideals.setdefault(unit, []).append(Curve(_norm(run.ideal, part), look="dashes"))
         _, high, after = bounds.get("error:" + name.replace(", ", ":"), (*FREE, 0.0))
         if np.isfinite(high) and after < run.t[-1]:
             label = f"limit of {name}: {high:.3g} {unit}"
@@ -114,14 +120,25 @@ def error_panels(run: Any, bounds: Bounds = NOTHING, coordinates: bool = True) -
             single.append(Panel(f"Coordinates of {name}", f"error [{unit}]", coords))
     panels = []
     for unit, curves in norms.items():
-        ideal = Curve(np.full(len(run.t), np.nan), "exact error dynamics", "dashes")
-        ends = [ideal]
+        # An ideal below the axis, as of a run that starts on its reference, is not drawn.
+        floor = floors[unit]
+        ends = [one for one in ideals[unit] if _largest(np.asarray(one.values)) > floor]
+        if ends:
+            ends.append(Curve(np.full(len(run.t), np.nan), "exact error dynamics", "dashes"))
         most = bounds.get("final error", (*FREE, 0.0))[1]
         if np.isfinite(most):
             label, style = f"limit at the end: {most:.3g} {unit}", {"marker": "v"}
             ends.append(Curve([most], label, "limit", t=run.t[-1:], style=style))
-        panels.append(Panel("Norm of the error", f"|error| [{unit}]", [*curves, *ends], log=True))
+        drawn, quantity = [*curves, *ends], f"|error| [{unit}]"
+        panels.append(Panel("Norm of the error", quantity, drawn, log=True, floor=floor))
     return panels + (single if coordinates else [])
+
+
+def _floor(norm: Floats) -> float:
+    """Lower end of the axis of an error: single samples, as a start at rounding, do not count."""
+    values = norm[np.isfinite(norm) & (norm > 0.0)]
+    least = 0.1 * float(np.quantile(values, _RARE)) if values.size else 0.0
+    return max(ROUNDING, least)
 
 
 def output_panels(run: Any) -> list[Panel]:
@@ -201,13 +218,15 @@ def control_panels(run: Any, bounds: Bounds = NOTHING, peaks: bool = True) -> li
         task = bounds.get(f"torque:{name}", FREE)[:2]
         limits, owner = tightest({"law": law, "task": task, "robot": (-most, most)})
         label = str(name)
+        motors = name in {motor.name for motor in getattr(run.robot, "motors", ())}
         if peaks:
             at = int(np.nanargmax(np.abs(values))) if np.isfinite(values).any() else 0
-            label += f": peak {abs(values[at]):.3g} at {run.t[at]:.3g} s"
+            label += f": peak {abs(values[at]):.3g} {unit} at {run.t[at]:.3g} s"
         # A joint with several freedoms adds a suffix to the name of its body.
         rolls = any(name == b or name.startswith((f"{b}.", f"{b}[")) for b in wheels)
         curve = Curve(values, label, limits=limits, owner=owner, peak=peaks)
-        panels.setdefault(("Wheels" if rolls else "Joints", unit), []).append(curve)
+        whose = "Motors" if motors else "Wheels" if rolls else "Joints"
+        panels.setdefault((whose, unit), []).append(curve)
     kinds = {"N": "force", "N m": "torque"}
     found = [
         Panel(f"{title}: {kinds.get(unit, 'control')}", f"{kinds.get(unit, 'control')} [{unit}]", c)
@@ -359,7 +378,8 @@ def residual_panels(run: Any) -> list[Panel]:
         rows.append(("Residual of the rolling constraints", "m/s", slip, _largest(run.v)))
     balance = {"energy gained minus work": np.abs(run.energy - run.energy[0] - run.work)}
     size = max(_largest(run.energy), _largest(run.work))
-    rows.append(("Energy balance", "J", balance, size))
+    title = "Energy balance" + ", with the heat of friction" * ("friction" in run.plant_differences)
+    rows.append((title, "J", balance, size))
     return [panel for row in rows for panel in _residual(*row)]
 
 

@@ -46,7 +46,8 @@ def findings(run: RunData, tolerances: Tolerances | None) -> tuple[Row, ...]:
         found.append(Row.judged("constraint residual", residual, limit, "m/s", numerical=True))
     found += _momentum_findings(run, tolerances, limited)
     balance = float(np.abs(run.energy_balance).max())
-    found.append(Row.judged("energy balance", balance, unit="J", numerical=True))
+    note = "with the heat of friction" * ("friction" in run.plant_differences)
+    found.append(Row.judged("energy balance", balance, unit="J", place=note, numerical=True))
     found += _joint_findings(run)
     if servo.limit_names:
         found += _limit_findings(run, limited)

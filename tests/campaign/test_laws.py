@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import concur as cc
 from concur.campaign import LawComparison, LawInWorlds, compare_laws
 from concur.cli import main
 from concur.errors import ConcurError
+from concur.show.campaigns import laws_figure
 from concur.simulation import Integrator
 from tests.cli.test_gains import TASK
 
@@ -116,6 +118,27 @@ def task(tmp_path: Path) -> Path:
     more = '[uncertainty.mass]\nforearm = [0.0, 0.1]\n[[laws]]\nname = "soft"\nkind = "passive"\n'
     path.write_text(TASK.replace("duration = 4.0", "duration = 0.6") + more)
     return path
+
+
+@pytest.mark.parametrize(("spread", "scale"), [(9.9, "linear"), (10.1, "log")])
+def test_the_figure_has_shares_in_percent_and_says_what_its_lines_are(
+    spread: float, scale: str
+) -> None:
+    off, share = np.linspace(0.01, 0.01 * spread, 20), np.linspace(0.2, 0.4, 20)
+    errors = {("hand, position", "m"): off, ("hand, rotation", "rad"): off}
+    law = LawInWorlds("servo", "rover", errors, share, {"N m": 5.0 * share}, {}, 5.0)
+    figure = laws_figure(SimpleNamespace(laws=[law, replace(law, name="pd")]))
+    figure.canvas.draw()
+    *_, torque = figure.axes
+    assert [axes.get_yscale() for axes in figure.axes] == [scale, scale, "linear"]
+    assert torque.get_title() == "Peak torque [% of limit]"
+    middle, most = (float(np.ravel(line.get_ydata())[0]) for line in torque.get_lines()[:2])
+    assert 20.0 < middle < 31.0 < most <= 40.0
+    (legend,) = figure.legends
+    assert legend.get_texts()[0].get_text() == "median"
+    for part in (legend, *(axes.title for axes in figure.axes)):
+        box = part.get_window_extent()
+        assert -1.0 <= box.x0 <= box.x1 <= figure.bbox.x1 + 1.0, part
 
 
 @pytest.mark.extended

@@ -15,6 +15,8 @@ from scipy.spatial.transform import Rotation
 
 from concur import show
 from concur.show.charts import Curve, Panel, chart, tiles
+from concur.show.report import write_report
+from concur.show.runs import control_panels
 from tests.show.fake import flyer_run, rover_run
 
 TOLERANCES = SimpleNamespace(final_error=1e-6, margin=0.1)
@@ -159,11 +161,47 @@ def test_controls_are_grouped_by_kind_and_unit_and_their_peaks_marked(run):
     marks = [m for a in figure.axes for m in a.get_lines() if m.get_marker() == "o"]
     for column, mark in enumerate(marks):
         name, values = run.servo.model.control_names[column], run.u[:, column]
-        own = line(mark.axes, f"{name}: peak {np.abs(values).max():.3g} at")
+        unit = run.control_units[column]
+        own = line(mark.axes, f"{name}: peak {np.abs(values).max():.3g} {unit} at")
         np.testing.assert_array_equal(own.get_ydata(), values)
         assert abs(mark.get_ydata()[0]) == np.abs(values).max()
         assert mark.get_color() == own.get_color()
         assert mark.axes.get_ylabel().endswith(f"[{run.control_units[column]}]")
+
+
+def test_torques_of_motors_are_named_so(run):
+    run = copy.copy(run)
+    names = run.servo.model.control_names
+    run.robot = SimpleNamespace(motors=[SimpleNamespace(name=name) for name in names])
+    assert {one.title.partition(":")[0] for one in control_panels(run)} == {"Motors"}
+
+
+@pytest.mark.parametrize(("ideal", "drawn"), [(0.9e-4, False), (1.1e-4, True)])
+def test_a_start_at_rounding_does_not_stretch_the_axis_of_errors(ideal, drawn):
+    run = rover_run(duration=2.0)
+    run.error[:], run.ideal[:] = 0.0, 0.0
+    for _, _, part in run.error_places:
+        run.error[:, part[0]], run.error[0, part[0]] = 1e-3, 1e-13
+        run.ideal[:, part[0]] = ideal  # the axis ends a decade below the errors
+    axes = panel(run, "errors", "Norm")
+    assert 1e-5 < axes.get_ylim()[0] < 1e-4 < 1e-3 < axes.get_ylim()[1]
+    assert ("exact error dynamics" in entries(axes)) == drawn
+
+
+@pytest.mark.parametrize(
+    ("differences", "linearizes", "told"),
+    [((), True, True), (("friction",), True, False), ((), False, False)],
+)
+def test_a_report_promises_straight_lines_only_where_they_follow(
+    tmp_path, differences, linearizes, told
+):
+    run = rover_run(duration=2.0)
+    run.plant_differences, run.servo.linearizes = differences, linearizes
+    run.servo.model.system = run.robot
+    drawn = {"errors": show.run_figures(run)["errors"]()}
+    page = write_report(run, [], [], drawn, tmp_path).read_text()
+    assert ("fall along straight lines" in page) == told
+    assert ("the errors stay small" in page) != told
 
 
 def task(**bounds):
@@ -319,6 +357,9 @@ def test_only_residuals_above_rounding_are_drawn(run):
     assert "numerics" not in show.run_figures(run)
     run.work[3] += 1e-6
     assert title(show.run_figures(run)["numerics"]().axes[0]) == "Energy balance"
+    run.plant_differences = ("friction",)
+    told = title(show.run_figures(run)["numerics"]().axes[0]).replace("\n", " ")
+    assert told == "Energy balance, with the heat of friction"
 
 
 @pytest.mark.extended

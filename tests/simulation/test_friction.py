@@ -75,6 +75,8 @@ def test_runs_know_the_friction_of_their_plant(wheel, tmp_path):
             f for f in run.findings(Tolerances(0.1)) if f.quantity.startswith("deviation")
         )
         assert deviation.holds is (True if known is None else None)
+        (balance,) = (f for f in run.findings(Tolerances(0.1)) if f.quantity == "energy balance")
+        assert balance.place == ("" if known is None else "with the heat of friction")
         again = cc.Run.load(run.save(tmp_path / "run.h5"), servo)
         assert again.friction == known
         assert again.plant_differences == run.plant_differences
