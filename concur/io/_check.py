@@ -222,11 +222,12 @@ class Check(JsonResult):
             for of, pose in poses.items():
                 shown = " ".join(f"{name} {round(x, 9) + 0.0:.4g}" for name, x in pose.items())
                 found.append(f"{of} at the start: {shown}")
+            found += _at_start(self.start.task)
             found += [f"reference of {text}" for text in self.start.task.reference.notes]
             if self.start.task.law.torque_limits is not None:
                 found.append(f"torque limits: {torque_limits(self.start.task.law)}")
             for label, entries in _campaign(self.start.task).items():
-                names = ", ".join(entry["name"] for entry in entries)
+                names = ", ".join(entry["name"] + _support(entry) for entry in entries)
                 found.append(f"{label}: {names or 'none'}")
         return (*found, self.robot.summary())
 
@@ -380,6 +381,33 @@ def named_robot(
         )
     found = load_shipped(name) if shipped else load(name, xacro=xacro, packages=packages)
     return found, shipped
+
+
+def _at_start(task: Task) -> list[str]:
+    """Joints behind the base at the start, and the spin of a base that floats."""
+    robot, joints = task.robot, []
+    for body in robot.bodies[1:]:
+        units = body.joint.coordinate_units
+        values = task.q0[robot.q_slice(body.name)]
+        for name, x, unit in zip(
+            body.of_each(body.joint.coordinate_names), values, units, strict=True
+        ):
+            joints.append(f"{name} {round(float(x), 9) + 0.0:.4g}" + f" {unit}" * (unit != "1"))
+    found = [f"joints at the start: {', '.join(joints)}"] if joints else []
+    if isinstance(robot.base.joint, Free) and not robot.wheels:
+        spin = np.degrees(task.law.model.velocity(task.q0, task.s0)[3:6])
+        shown = ", ".join(f"{round(float(x), 9) + 0.0:.4g}" for x in spin)
+        found.append(f"spin of `{robot.base.name}` at the start: ({shown}) deg/s about its axes")
+    return found
+
+
+def _support(entry: Mapping[str, Any]) -> str:
+    """Range of an uncertain quantity in words; empty without one."""
+    low, high = entry.get("support") or (None, None)
+    if low is None or high is None or not np.isfinite([low, high]).all():
+        return ""
+    unit = entry["unit"]
+    return f" {low:.4g} to {high:.4g}" + f" {unit}" * (unit not in ("", "1"))
 
 
 def _campaign(task: Task) -> dict[str, list[dict[str, Any]]]:

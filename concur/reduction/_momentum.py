@@ -446,7 +446,7 @@ def momentum_reason(robot: Mechanism, momentum: tuple[float, ...] | None) -> str
     group = classify(robot.base.joint.basis).name
     reason = f"the base `{robot.base.name}` is unactuated and moves in {group}: the momentum "
     if momentum is None:
-        return reason + "is constant, and taken as zero since none was given"
+        return reason + "is constant, zero unless a task states another"
     linear, angular = (np.linalg.norm(part) for part in (momentum[:3], momentum[3:]))
     return reason + f"is constant, {linear:.4g} kg m/s and {angular:.4g} kg m^2/s about the origin"
 

@@ -188,6 +188,10 @@ def test_arm_on_a_spacecraft_runs_from_its_files_to_code_and_laws(tmp_path):
     assert "arm_panda_joint4 -0.2 to 0.2 N m, of the robot" in said
     assert "arm_panda_joint5 -0.12 to 0.12 N m, of the robot" in said  # 12 N m of the URDF file
     assert "base `hull` at the start: x 0 y 0 z 0" in said
+    assert re.search(r"joints at the start: (arm_panda_joint\d -?[\d.]+ rad(, |\n)){7}", said)
+    assert "spin of `hull` at the start: (0.3, -0.4, 0.5) deg/s about its axes" in said
+    assert re.search(r"uncertainty: mass\.arm_panda_link7 0 to [\d.]+ kg\n", said)
+    assert "since none was given" not in said
     assert "warning" not in said
     assert re.search(r"\d+ states, 0 wrong", run(export))
     run("cc -std=c99 -Wall -Werror -Iout/c -c loop.c -o loop.o")

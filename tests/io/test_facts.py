@@ -331,4 +331,9 @@ def test_a_path_in_mm_that_moves_the_base_to_its_start_is_told(
     assert len(warned) == told
     if not told:
         base = f"base `{ROBOT.base.name}` at the start: x {task.q0[0] + 0.0:.4g} "
-        assert any(note.startswith(base) for note in check(task).notes)
+        notes = check(task).notes
+        assert any(note.startswith(base) for note in notes)
+        (joints,) = (note for note in notes if note.startswith("joints at the start: "))
+        for body in ROBOT.bodies[1:]:
+            for x in task.q0[ROBOT.q_slice(body.name)]:
+                assert f"{body.joint_label} {round(x, 9) + 0.0:.4g} " in joints
