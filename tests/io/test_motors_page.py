@@ -48,10 +48,45 @@ def test_the_rover_of_the_page_runs(law: str, tmp_path: Path) -> None:
     assert np.abs(run.u).max() > 1.3 * np.abs(same.u).max()  # friction takes torque
 
 
+def test_a_stiffer_servo_leaves_less_error_and_a_payload_lies_at_the_com(tmp_path: Path) -> None:
+    task = cc.load_task(written(tmp_path, TASK))
+    weak, stiff = (
+        task.with_law({"kind": "servo", "stiffness": k * k, "damping": 2.0 * k}).simulate()
+        for k in (3.0, 5.0)
+    )
+    assert task.tolerances.final_error > weak.error_norms["nose"][-1]
+    assert stiff.error_norms["nose"][-1] < 0.5 * weak.error_norms["nose"][-1]
+    heavy = task.with_world([5.0]).simulate().robot.bodies[0].inertia
+    empty = task.robot.bodies[0].inertia
+    assert heavy.mass == empty.mass + 5.0
+    np.testing.assert_array_equal(heavy.com, empty.com)
+    np.testing.assert_array_equal(heavy.moments, empty.moments)
+
+
+@pytest.mark.parametrize(("casters", "compliance"), [(1, ""), (2, "compliance = 1.0"), (2, None)])
+def test_casters_of_the_page_carry_load_where_wheels_slip(casters, compliance, tmp_path) -> None:
+    text = TASK.replace("duration = 6.0", "duration = 0.05")
+    path = written(tmp_path, f"{text}\n[plant.slip]\ngrip = 0.8\n{compliance or ''}\n")
+    robot, loads = tmp_path / "rover.toml", []
+    for height in (-0.1, 0.2):
+        places = [f"c{k} = [0.45, {0.1 * k}, {height}]" for k in range(casters)]
+        robot.write_text(re.sub("caster = .*]", ", ".join(places), ROBOT), encoding="utf-8")
+        if compliance is None:
+            with pytest.raises(cc.errors.ConcurError, match="Give compliance="):
+                cc.load_task(path).simulate()
+            return
+        rows = {row.quantity: row.value for row in cc.load_task(path).simulate().rows}
+        loads.append([rows[f"load of c{k}, smallest"] for k in range(casters)])
+    assert min(loads[0]) > 1.0
+    assert loads[0] == loads[1]
+    assert not [row for row in cc.load_task(written(tmp_path, text)).simulate().rows
+                if row.quantity.startswith("load of")]  # fmt: skip
+
+
 def test_numbers_of_motors_are_uncertain_by_name(tmp_path: Path) -> None:
     task = cc.load_task(written(tmp_path, TASK + UNCERTAIN))
     assert task.uncertainty.labels == (
-        "viscous.left motor", "efficiency.left motor", "efficiency.right motor",
+        "mass.chassis", "viscous.left motor", "efficiency.left motor", "efficiency.right motor",
     )  # fmt: skip
     cut = re.search(r"^\[imperfections.*\n(?:.+\n)+", TASK, re.MULTILINE)[0]
     idle = TASK.replace(cut, "")
