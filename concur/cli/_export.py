@@ -29,6 +29,7 @@ def export(
     speed_limit: float = 1000.0,
     fmi: str = "3.0",
     with_reference: bool = False,
+    law: str | None = None,
     overwrite: Overwrite = False,
 ) -> Answer:
     """Export the control law of a task as C code or as an FMU.
@@ -52,6 +53,8 @@ def export(
         FMI version of an fmu, 3.0 or 2.0.
     with_reference : bool
         The reference is inside: the time is an input.
+    law : str, optional
+        Another law than that of the task: a name of its [[laws]], or a kind with options.
     """
     from concur.io import load_task
     from concur.tables import located
@@ -60,6 +63,7 @@ def export(
     with results(folder, "export", overwrite) as kept:
         given = load_task(task)
         with located(task, ""):
+            given = given if law is None else given.with_law(law)
             servo = given.law
         reference = given.reference if with_reference else None
         with reply.progress("exporting"):

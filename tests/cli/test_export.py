@@ -42,6 +42,26 @@ def test_writes_the_reference_of_the_task_into_the_code(tmp_path):
         assert ("rover_arm_real pose[5];" in header) is not timed
 
 
+def test_writes_the_law_that_is_named_as_the_law_of_the_task(tmp_path):
+    """Files are those of a task with this law; an unknown name is refused."""
+    laws = '[[laws]]\nname = "soft"\nkind = "passive"\nrate = 0.7\n'
+    text = Path(ROVER).read_text(encoding="utf-8")
+    (tmp_path / "laws.toml").write_text(f"{text}\n{laws}", encoding="utf-8")
+    own = laws.replace("[[laws]]", "[law]").replace('name = "soft"\n', "")
+    (tmp_path / "own.toml").write_text(f"{text}\n{own}", encoding="utf-8")
+    for file, words in (("laws", ["--law", "soft"]), ("own", []), ("servo", [])):
+        source = ROVER if file == "servo" else tmp_path / f"{file}.toml"
+        done = called(source, "--out", tmp_path / file, *words)
+        assert done.exit_code == 0, done.output
+    named, own, servo = (
+        (tmp_path / file / "rover_arm.c").read_text() for file in ("laws", "own", "servo")
+    )
+    assert named == own != servo
+    ghost = called(tmp_path / "laws.toml", "--out", tmp_path / "ghost", "--law", "ghost")
+    assert ghost.exit_code == 2
+    assert "ghost" in ghost.stderr
+
+
 @pytest.mark.extended
 def test_tells_the_error_of_single_precision(tmp_path):
     words = ("--out", tmp_path / "c", "--precision", "single", "--name", "law")
