@@ -176,7 +176,7 @@ class InverseKinematicsSolver:
         self.turning = [
             i
             for i in _turning_coordinates(robot, self._moving_bodies)
-            if not np.isfinite(self.bounds[i]).any() and i not in led
+            if i not in led and np.diff(self.bounds[i])[0] > 2.0 * np.pi
         ]
         self._step = step_of(robot, self.outputs, self.moving, self.limits)
 
@@ -202,8 +202,8 @@ class InverseKinematicsSolver:
         Returns
         -------
         InverseKinematics
-            The configuration, or the nearest one found. Angles without limits come back
-            within half a turn of the first start.
+            The configuration, or the nearest one found. Angles without limits, or with more than
+            a turn between them, come back as near to the first start as whole turns bring them.
 
         Raises
         ------
@@ -230,7 +230,7 @@ class InverseKinematicsSolver:
                 # Slow starts were left early: the best of them is followed to its end.
                 best, steps = self._descend(best.q, self.iterations, self.iterations)
                 taken += steps
-            q = wound(best.q, first, self.turning)
+            q = wound(best.q, first, self.turning, self.bounds)
             if self.robot.steering:
                 q = self.robot.coupled(q)
             value, error = self._step.error(q)
@@ -370,10 +370,15 @@ class InverseKinematicsSolver:
         return f"not reached from {runs}: {', '.join(clauses)}{tail}; {end}"
 
 
-def wound(q: np.ndarray, first: np.ndarray, turning: Sequence[int]) -> np.ndarray:
-    """Take whole turns off angles without limits: at most half a turn from the first."""
-    q, at = q.copy(), list(turning)
-    q[at] -= 2 * np.pi * np.round((q[at] - first[at]) / (2 * np.pi))
+def wound(
+    q: np.ndarray, first: np.ndarray, turning: Sequence[int], bounds: np.ndarray
+) -> np.ndarray:
+    """Take whole turns off angles: as near to the first as their limits, (nq, 2), allow."""
+    q, at, turn = q.copy(), list(turning), 2.0 * np.pi
+    low, high = (bounds[at].T - q[at]) / turn
+    # An angle at its limit stays, in spite of rounding.
+    least, most = np.minimum(np.ceil(low), 0.0), np.maximum(np.floor(high), 0.0)
+    q[at] += turn * np.clip(np.round((first[at] - q[at]) / turn), least, most)
     return q
 
 

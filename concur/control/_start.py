@@ -309,7 +309,7 @@ class Postures:
         found = list[Posture]()
         for solver in self._solvers:
             answer = solver.solve(target, self._near)
-            q = wound(answer.q, self._near, solver.turning)
+            q = wound(answer.q, self._near, solver.turning, self._bounds)
             if answer.solved:
                 found.append(self._posture(self._nearest(solver, target, q), answer.residual))
                 if found[-1].margin >= self._good:
@@ -339,7 +339,9 @@ class Postures:
             answer = solver.solve(target, start)
             if answer.solved:
                 break
-        return self._posture(wound(answer.q, self._near, solver.turning), answer.residual)
+        return self._posture(
+            wound(answer.q, self._near, solver.turning, self._bounds), answer.residual
+        )
 
     def _starts(self, bodies: tuple[str, ...] | list[str]) -> Iterator[np.ndarray]:
         """Random configurations of bodies' joints, the base and wheels as near by."""

@@ -13,6 +13,7 @@ from scipy.spatial.transform import Rotation
 
 import concur as cc
 from concur.control import InverseKinematicsSolver
+from concur.control._inverse_kinematics import wound
 from concur.errors import ConcurError, NonFiniteError, OutputError, ShapeError, UnknownNameError
 from concur.robots import __all__ as shipped
 from tests.control._cases import arm
@@ -347,6 +348,32 @@ def test_angles_come_back_without_whole_turns():
         assert found.solved
         assert np.abs(found.q - q0).max() <= np.pi + 1e-12
         assert away(solver.robot, [TIP], found.q, target) < 1e-9
+
+
+@pytest.mark.parametrize("limit", [4.0, 2.0 * np.pi, 9.0])
+def test_angles_with_more_than_a_turn_between_their_limits_come_back_as_near_as_these_allow(limit):
+    rng = np.random.default_rng(11)
+    robot = two_links((-limit, limit), (-limit, limit))
+    solver, folded = InverseKinematicsSolver(robot, [TIP]), 0
+    for _ in range(50):
+        radius, angle = rng.uniform(0.4, 1.6), rng.uniform(-np.pi, np.pi)
+        target, q0 = radius * np.exp(1j * angle), rng.uniform(-limit, limit, 2)
+        found = solver.solve([target.real, target.imag], q0)
+        assert found.solved
+        assert np.abs(found.q).max() <= limit
+        for own, first in zip(found.q, q0, strict=True):
+            turned = own + 2.0 * np.pi * np.arange(-3, 4)
+            turned = turned[np.abs(turned) <= limit]
+            assert abs(own - first) <= np.abs(turned - first).min() + 1e-12
+            folded += abs(own - first) > np.pi
+        assert away(robot, [TIP], found.q, np.array([target.real, target.imag])) < 1e-9
+    assert folded > 0  # limits kept some of them more than half a turn away
+
+
+@pytest.mark.parametrize(("half", "wanted"), [(3.1, 2.0), (3.2, 2.0), (5.0, 2.0 - 2.0 * np.pi)])
+def test_whole_turns_are_taken_off_within_limits_alone(half, wanted):
+    bounds = np.array([[-half, half]])
+    assert wound(np.array([2.0]), np.array([-3.0]), [0], bounds) == pytest.approx([wanted])
 
 
 def test_turns_of_a_screw_are_kept():
