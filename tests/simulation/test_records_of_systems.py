@@ -104,8 +104,8 @@ def test_what_needs_bodies_names_what_to_do_instead(made):
     run, servo = made
     system = servo.model.system
     for text, ask in (
-        ("Plot it with run.plot", run.animate),
-        ("Plot it with run.plot", lambda: run.view(browser=False)),
+        ("run.plot", run.animate),
+        ("run.plot", lambda: run.view(browser=False)),
         ("Solve servo.pose_error", lambda: servo.start(GOAL)),
         ("Solve servo.pose_error", lambda: servo.reach(GOAL, 1.0)),
         ("run.error, run.margin", lambda: servo.feasibility(GOAL, 1.0)),
@@ -113,7 +113,7 @@ def test_what_needs_bodies_names_what_to_do_instead(made):
         ("path of the joints itself", lambda: cc.laws.joint_reference(servo, GOAL, 1.0)),
         ("integrability", servo.model.audit),
         ("run.energy_balance", lambda: run.momentum_drift),
-        ("zero momentum as constraints", lambda: cc.reduce(system, momentum=[0.0] * 6)),
+        ("`symmetry`", lambda: cc.reduce(system, momentum=[0.0] * 6)),
         ("`margin` and `pose_error`", lambda: cc.singularities(system, servo.outputs, [0.1, 1])),
     ):
         with pytest.raises(ConcurError, match=text):
