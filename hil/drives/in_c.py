@@ -14,7 +14,7 @@ from hil.drives._cia402_state import (
     next_controlword,
     state_of,
 )
-from hil.drives._drive import Wanted
+from hil.drives._drive import FaultCode, Wanted
 from hil.drives._units import AxisScale
 from hil.errors import RigError
 
@@ -78,6 +78,7 @@ def drives_in_c(rig: Rig, links: int) -> str:
             f"#define RIG_DRIVE_ENABLED {int(DriveState.OPERATION_ENABLED)}",
             f"#define RIG_DRIVE_REACTS {int(DriveState.FAULT_REACTION_ACTIVE)}",
             f"#define RIG_DRIVE_FAILED {int(DriveState.FAULT)}",
+            f"#define RIG_DRIVE_UNNAMED {int(FaultCode.UNNAMED)}",
             f"#define RIG_DRIVE_READY 0x{REMOTE | VOLTAGE_ENABLED:x}",
             array("static const unsigned char rig_states", states, whole=True),
             array("static const unsigned char rig_words", words, whole=True),

@@ -44,7 +44,8 @@ int rig_take(rig_drives *drives, const rig_frame *frame, int axis, double instan
   input->position[axis] = drive->offset + (double)drives->counts[axis] * drive->position;
   input->velocity[axis] = NAN;
   state = rig_states[drives->status[axis] & 0x7F];
-  input->fault[axis] = state == RIG_DRIVE_REACTS || state == RIG_DRIVE_FAILED;
+  input->fault[axis] =
+      state == RIG_DRIVE_REACTS || state == RIG_DRIVE_FAILED ? RIG_DRIVE_UNNAMED : 0;
   input->enabled[axis] = state == RIG_DRIVE_ENABLED &&
                          (drives->status[axis] & RIG_DRIVE_READY) == RIG_DRIVE_READY;
   input->time[axis] = instant;

@@ -528,18 +528,19 @@ static int reason_of_state(const rig_memory *m) {
   return RIG_NOT_FINITE;
 }
 
+/* Whether a fault may be a loss of power: none, a voltage (0x3000), or detected by the host. */
+static int without_power(int code) { return code == 0 || code >> 12 == 3 || code > 0xFFFF; }
+
 /* All drives that fall silent or off at once have lost their power. */
 static int named(const rig_memory *m, const rig_input *in, int reason) {
-  int i, off = 1, silent = 0, same = 1;
+  int i, off = 1, same = 1;
   if (m->state != RIG_RUN || RIG_AXES < 2) return reason;
   for (i = 0; i < RIG_AXES; ++i) {
     same = same && m->absent[i] == m->absent[0] && m->absent[i] > 0;
-    off = off && (in->fault[i] || !in->enabled[i]);
-    silent = silent || (in->fault[i] & 0xFF00) == 0x8100 || (in->fault[i] & 0xFF00) == 0x8200;
+    off = off && (in->fault[i] || !in->enabled[i]) && without_power(in->fault[i]);
   }
-  if (reason == RIG_LOST) return same ? RIG_POWER_LOST : reason;
-  if (reason == RIG_DRIVE_OFF || reason == RIG_DRIVE_FAULT)
-    return off && !silent ? RIG_POWER_LOST : reason;
+  if (reason == RIG_LOST && same) return RIG_POWER_LOST;
+  if ((reason == RIG_DRIVE_OFF || reason == RIG_DRIVE_FAULT) && off) return RIG_POWER_LOST;
   return reason;
 }
 

@@ -26,7 +26,8 @@ typedef struct {
   double position[RIG_AXES], velocity[RIG_AXES]; /* rad, rad/s (m, m/s); velocity NaN: none */
   double time[RIG_AXES];                         /* instant of its arrival, s */
   long long count[RIG_AXES];                     /* number of reports so far */
-  int fault[RIG_AXES], enabled[RIG_AXES];        /* fault code or 0; whether torque is applied */
+  int fault[RIG_AXES], enabled[RIG_AXES]; /* fault code or 0, above 0xFFFF: a fault without a code;
+                                            whether torque is applied */
   /* Reference of all outputs, flat. */
   double pose[RIG_POSE], twist[RIG_TWIST], acceleration[RIG_TWIST];
 } rig_input;

@@ -99,7 +99,7 @@ def test_reports_are_read_as_in_python(frames):
         if feedback.count[k]:
             assert given.position[k] == feedback.position[k]
             assert math.isnan(given.velocity[k])
-            assert bool(given.fault[k]) == bool(feedback.fault[k])
+            assert given.fault[k] == feedback.fault[k]
             assert bool(given.enabled[k]) == bool(feedback.enabled[k])
             assert given.count[k] == feedback.count[k]
     assert taken > 200

@@ -103,6 +103,17 @@ CASES = {
     "all silent": case("POWER_LOST", fault("drop", "*", cycles=100, way="to_host")),
     "wrong bits": case("DRIVE_FAULT", fault("corrupt", cycles=60, probability=0.1, way="to_host")),
     "drive fault": case("DRIVE_FAULT", fault("drive_fault")),
+    "faults of all drives": case("DRIVE_FAULT", fault("drive_fault", "*")),
+    **{
+        f"all drives report 0x{code:x}": case(reason, fault("drive_fault", "*", value=code))
+        for code, reason in (
+            (0x2FFF, "DRIVE_FAULT"),
+            (0x3000, "POWER_LOST"),
+            (0x3FFF, "POWER_LOST"),
+            (0x4000, "DRIVE_FAULT"),
+            (0x8130, "DRIVE_FAULT"),
+        )
+    },
     "power cycled": case("LOST", fault("power_cycle")),
     "encoder jumps": case("JUMP", before={40: shifted(2, 0.3)}),
     "late": case("END", before={k: late(0.7) for k in (20, 21, 40)}),
