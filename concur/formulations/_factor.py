@@ -13,7 +13,7 @@ import numpy as np
 
 from concur.codegen import Array, Vector, finite_floats
 from concur.errors import DescriptionError, shown
-from concur.groups import so3
+from concur.groups import se3, so3
 from concur.groups.stumpff import stumpff
 from concur.robot import unknown_name
 from concur.robot.joints import Free, Planar, Revolute, Spherical
@@ -332,13 +332,7 @@ class Factor:
         casadi.SX
             Shape (nv,).
         """
-        if self.flat or self.spherical:
-            return momentum
-        joint = GROUPS[self.group]
-        rotation, place = joint.pose(q)
-        whole = ca.SX(ca.DM(joint.basis)) @ momentum
-        moment = rotation.T @ (whole[3:] - ca.cross(place, whole[:3]))
-        return ca.DM(joint.basis.T) @ ca.vertcat(rotation.T @ whole[:3], moment)
+        return self._represented(q, momentum, "spatial", "body")
 
     def spatial_momentum(self, q: Vector, momentum: Vector) -> Array:
         """Momentum in inertial axes about the origin, of one in the axes of the factor.
@@ -355,14 +349,16 @@ class Factor:
         casadi.SX
             Shape (nv,).
         """
+        return self._represented(q, momentum, "body", "spatial")
+
+    def _represented(self, q: Vector, momentum: Vector, source: str, target: str) -> Array:
+        """A momentum in another representation."""
         if self.flat or self.spherical:
             return momentum
         joint = GROUPS[self.group]
-        rotation, place = joint.pose(q)
-        whole = ca.SX(ca.DM(joint.basis)) @ momentum
-        force = rotation @ whole[:3]
-        moment = rotation @ whole[3:] + ca.cross(place, force)
-        return ca.DM(joint.basis.T) @ ca.vertcat(force, moment)
+        pose, basis = joint.pose(q), ca.SX(ca.DM(joint.basis))
+        whole = ca.vertcat(ca.horzcat(*pose), ca.SX([[0, 0, 0, 1]]))
+        return basis.T @ se3.convert_wrench(whole, basis @ momentum, source, target)
 
     def normalize(self, q: Vector) -> Array:
         """Configuration nearest to coordinates.
