@@ -12,6 +12,9 @@ from concur.errors import shown
 from concur.formulations._expressions import EXACT, Space
 from concur.robot import unknown_name
 
+ROUNDING = 1e-12
+"""Largest change of a potential energy that is rounding, relative to its terms."""
+
 
 def group_names(space: Space, symmetry: Any, *, framed: bool, constrained: bool) -> tuple[str, ...]:
     """Names of the factors of the symmetry group, in the order of the factors."""
@@ -44,35 +47,51 @@ def group_names(space: Space, symmetry: Any, *, framed: bool, constrained: bool)
 
 
 def check_invariance(space: Space, graph: ca.Function, names: tuple[str, ...]) -> None:
-    """Demand energies and inputs that do not depend on where the group's factors are."""
-    starts_q, starts_v = (
-        np.cumsum([0, *(f.nq for f in space.factors)]),
-        np.cumsum([0, *(f.nv for f in space.factors)]),
-    )
-    what = ("the kinetic energy", "the potential energy", None, None, "an input")
-    samples = space.samples()
-    for k, factor in enumerate(space.factors):
+    """Demand energies and inputs that do not depend on where the group's factors are.
+
+    Changes are relative, so that no unit matters: of the mass matrix and of inputs in velocities
+    that have the mass one, of the potential energy to it and to its terms.
+    """
+    q, v = space.q, space.v
+    energy, height, _, _, inputs = graph(q, v)
+    mass = ca.substitute(ca.hessian(energy, v)[0], v, ca.SX.zeros(space.nv))
+    terms = ca.fabs(height) + ca.dot(ca.fabs(ca.gradient(height, q)), ca.fabs(q))
+    parts = ca.Function("parts", [q], [mass, height, inputs, terms])
+    places = [place for place, _ in space.samples()]
+    numbers = [[np.array(part) for part in parts(place)] for place in places]
+    size = max(float(part[3][0, 0]) for part in numbers)
+    at_q, at_v = 0, 0
+    for factor in space.factors:
+        span, own = slice(at_q, at_q + factor.nq), slice(at_v, at_v + factor.nv)
+        at_q, at_v = span.stop, own.stop
         if factor.name not in names:
             continue
-        span = slice(starts_q[k], starts_q[k + 1])
-        own = slice(starts_v[k], starts_v[k + 1])
-        for (q, v), (other, _) in zip(samples, samples[1:] + samples[:1], strict=True):
-            moved = q.copy()
+        for place, other, here in zip(places, places[1:] + places[:1], numbers, strict=True):
+            moved = place.copy()
             moved[span] = other[span]
-            here, there = ([np.array(part) for part in graph(place, v)] for place in (q, moved))
-            for name, a, b in zip(what, here, there, strict=True):
-                change = np.abs(a - b).max(initial=0.0)
-                if name is not None and change > EXACT * (1.0 + np.abs(a).max(initial=0.0)):
+            there = [np.array(part) for part in parts(moved)]
+            unit = 1.0 / np.sqrt(np.diag(here[0]))
+            rows = here[2] * unit
+            lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+            lengths[lengths == 0.0] = 1.0
+            found = (
+                ("the kinetic energy", (there[0] - here[0]) * np.outer(unit, unit), EXACT),
+                ("the potential energy", (there[1] - here[1]) / (size or 1.0), ROUNDING),
+                ("an input", (there[2] - here[2]) * unit / lengths, EXACT),
+            )
+            for name, changes, most in found:
+                change = np.abs(changes).max(initial=0.0)
+                if not change <= most:
                     expected = f"energies and inputs that do not depend on `{factor.name}`"
-                    came = f"{name} that changes by {change:.3g} as it moves at a random state"
+                    came = f"{name} that changes by {change:.2g} of its size as it moves"
                     cure = (
                         "Write energies in its velocities v, in body axes. Gravity breaks the "
                         "symmetry: name a factor along which it does no work."
                     )
                     raise space.refused("`symmetry`", expected, came, cure)
-            push = np.abs(here[4][:, own]).max(initial=0.0)
+            push = np.abs(rows[:, own] / lengths).max(initial=0.0)
             if push > EXACT:
                 expected = f"no input along `{factor.name}`, whose momentum is then constant"
-                came = f"an input with {push:.3g} along it"
+                came = f"an input with {push:.2g} of its size along it"
                 cure = "Leave the symmetry out: inputs change this momentum."
                 raise space.refused("`symmetry`", expected, came, cure)

@@ -389,12 +389,57 @@ def test_what_is_no_symmetry_is_refused(make: Any, kind: type[ConcurError], text
         make()
 
 
-@pytest.mark.parametrize(("size", "refused"), [(1e-12, False), (1e-6, True)])
-def test_energies_that_depend_a_little_on_the_group(size: float, refused: bool) -> None:
+LITTLE: dict[str, Callable[[float], Callable[[Any, Any, Any], Any]]] = {
+    "potential energy": lambda size: lambda h, a, T: (T, a.q**2 / 2 + size * h.q[0], {}),
+    "one entry of the mass matrix": lambda size: (
+        lambda h, a, T: (1e6 * T + size * a.v**2 * h.q[0] ** 2, 0.0, {})
+    ),
+    "input by its place": lambda size: (
+        lambda h, a, T: (T, 0.0, {"inputs": {"u": a.v * (1 + size * h.q[0])}})
+    ),
+    "input along it": lambda size: lambda h, a, T: (T, 0.0, {"inputs": {"u": a.v + size * h.v[0]}}),
+}
+"""Declarations that are false by a number, in units of 1 J, kg or N."""
+
+
+@pytest.mark.parametrize(
+    ("what", "rounding", "false"),
+    [
+        ("potential energy", 1e-14, 1e-10),
+        ("one entry of the mass matrix", 1e-5, 1e-2),
+        ("input by its place", 1e-11, 1e-7),
+        ("input along it", 1e-11, 1e-7),
+    ],
+)
+def test_what_depends_a_little_on_the_group(what: str, rounding: float, false: float) -> None:
     """Rounding is no dependence."""
-    make = declared(lambda h, a, T: (T, size * h.q[0], {}))
-    if not refused:
-        assert cc.reduce(make()).ns == 1
-        return
-    with pytest.raises(DescriptionError, match="potential energy that changes"):
-        make()
+    assert cc.reduce(declared(LITTLE[what](rounding))()).ns == 1
+    with pytest.raises(DescriptionError, match="`symmetry`: expected"):
+        declared(LITTLE[what](false))()
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+def test_a_false_symmetry_is_refused_in_any_unit(unit: float) -> None:
+    """Weights, springs and inputs of robots of micrograms and of ships."""
+    small = declared(lambda h, a, T: (unit * T, unit * (5.0 + a.q**2), {}))
+    assert cc.reduce(small()).ns == 1
+    for change in (
+        lambda h, a, T: (unit * T, unit * 1e-3 * h.q[1], {}),
+        lambda h, a, T: (unit * T, unit * (1e6 + 1e-4 * h.q[1]), {}),
+        lambda h, a, T: (unit * T * (2 + ca.cos(h.q[2])), 0.0, {}),
+        lambda h, a, T: (T, 0.0, {"inputs": {"u": unit * a.v * (2 + ca.cos(h.q[2]))}}),
+        lambda h, a, T: (T, 0.0, {"inputs": {"u": unit * h.v[0]}}),
+    ):
+        with pytest.raises(DescriptionError, match="`symmetry`: expected"):
+            declared(change)()
+
+
+def test_energies_that_cancel_but_for_rounding_keep_the_symmetry() -> None:
+    """Of a quaternion: its norm less one, and velocities turned to inertial axes and squared."""
+    hull, arm = Factor("hull", "SE3"), Factor("arm", "R")
+    turn, _ = hull.pose
+    inertial = turn @ (hull.v[:3] + ca.cross(hull.v[3:], ca.vertcat(0.3, arm.q, 0)))
+    kinetic = (ca.sumsqr(hull.v) + ca.sumsqr(inertial) + arm.v**2) / 2
+    height = 7.0 * (ca.sumsqr(hull.q[3:]) - 1) + ca.sumsqr(turn[:, 0])
+    system = cc.LagrangianSystem(kinetic, height, [hull, arm], symmetry="hull")
+    assert cc.reduce(system, [0.1] * 6).ns == 1
