@@ -14,7 +14,7 @@ from scipy.integrate import solve_ivp
 
 from concur.codegen import Array, EvaluatedMethods, Matrix, Vector, evaluated, finite_floats
 from concur.errors import ConcurError, DescriptionError, ShapeError, shown
-from concur.geometry._frame import Frame, expression, symbols_of_coordinates
+from concur.geometry._frame import DEPENDENT, Frame, expression, symbols_of_coordinates
 
 TOLERANCE = 1e-11
 """Relative tolerance of the integration of autoparallels and transports."""
@@ -114,7 +114,7 @@ class Connection(EvaluatedMethods):
         Raises
         ------
         DescriptionError, ShapeError, UnknownNameError
-            If `metric` is no symmetric matrix of expressions in q.
+            If `metric` is no symmetric and regular matrix of expressions in q.
 
         References
         ----------
@@ -123,7 +123,7 @@ class Connection(EvaluatedMethods):
         coordinates, own = _coordinates_and_frame(q, frame)
         n, where = own.n, "connection, `metric`"
         given = expression(metric, coordinates, (n, n), where)
-        _check_symmetric(coordinates, given, where)
+        _check_metric(coordinates, given, where)
         g, fields, units = ca.densify(given), own.fields(coordinates), ca.SX.eye(n)
         slopes = [
             ca.reshape(ca.jtimes(ca.vec(g), coordinates, fields[:, k]), n, n) for k in range(n)
@@ -424,12 +424,15 @@ def _coordinates_and_frame(q: Any, frame: Any) -> tuple[ca.SX, Frame]:
     return coordinates, own
 
 
-def _check_symmetric(q: ca.SX, metric: ca.SX, where: str) -> None:
-    at, rng = ca.Function("metric", [q], [metric]), np.random.default_rng(1)
+def _check_metric(q: ca.SX, metric: ca.SX, where: str) -> None:
+    """Demand a symmetric matrix, regular at one of a few random places."""
+    at, rng, regular = ca.Function("metric", [q], [metric]), np.random.default_rng(1), list[bool]()
     for _ in range(4):
         g = np.array(at(rng.normal(size=q.numel())))
+        if not np.isfinite(g).all():
+            continue
         skew = np.abs(g - g.T)
-        if np.isfinite(g).all() and skew.max() > 1e-9 * np.abs(g).max():
+        if skew.max() > 1e-9 * np.abs(g).max():
             i, j = divmod(int(skew.argmax()), len(g))
             raise DescriptionError(
                 where,
@@ -437,6 +440,18 @@ def _check_symmetric(q: ca.SX, metric: ca.SX, where: str) -> None:
                 came=f"entries {g[i, j]:.6g} and {g[j, i]:.6g} of {i}, {j} at random coordinates",
                 cure="Correct one of them.",
             )
+        # In velocities of length one, whatever their units; null directions have none.
+        lengths = np.abs(np.diag(g))
+        unit = 1.0 / np.sqrt(np.where(lengths > 0.0, lengths, 1.0))
+        sizes = np.linalg.svd(g * np.outer(unit, unit), compute_uv=False)
+        regular.append(bool(sizes[-1] > DEPENDENT * sizes[0]))
+    if regular and not any(regular):
+        raise DescriptionError(
+            where,
+            expected="a regular matrix",
+            came="a singular one at random coordinates",
+            cure="Give every velocity of the frame a length; the spin of a two-sphere has none.",
+        )
 
 
 def _integrated(

@@ -17,6 +17,9 @@ from concur.system import System
 DEPENDENT = 1e-10
 """Least over largest singular value of fields below which they depend on each other."""
 
+ACROSS = 1e-8
+"""Largest part of a bracket across the fields that is rounding, relative to its terms."""
+
 
 @dataclass(frozen=True, init=False, repr=False)
 class Frame(EvaluatedMethods):
@@ -36,8 +39,8 @@ class Frame(EvaluatedMethods):
     Raises
     ------
     DescriptionError
-        If an argument is no CasADi expression, both `fields` and `forms` are given, or the fields
-        depend on each other at zero and at one coordinates of a few.
+        If an argument is no CasADi expression, both `fields` and `forms` are given, or, at a few
+        random coordinates, the fields depend on each other or a bracket is no combination of them.
     ShapeError
         If an expression has another shape.
     UnknownNameError
@@ -80,6 +83,7 @@ class Frame(EvaluatedMethods):
         for name, value in (("nq", nq), ("n", matrix.shape[1]), ("text", graph.serialize())):
             object.__setattr__(self, name, value)
         _check_independent(graph, nq)
+        _check_closed(graph, nq)
 
     @classmethod
     def of(cls, system: System) -> Frame:
@@ -245,6 +249,32 @@ def _check_independent(graph: ca.Function, nq: int) -> None:
             came=f"{rank} fields over {nq} coordinates that depend on each other",
             cure="Leave some out. The spin of a two-sphere moves nothing: write it in two angles.",
         )
+
+
+def _check_closed(graph: ca.Function, nq: int) -> None:
+    """Demand brackets that are combinations of the fields, at a few random places."""
+    n = graph.size2_out(0)
+    if n == nq:
+        return
+    x, rng = ca.SX.sym("q", nq), np.random.default_rng(0)
+    slopes = ca.Function("slopes", [x], [graph(x), ca.jacobian(ca.vec(graph(x)), x)])
+    for _ in range(4):
+        fields, parts = (_finite(part) for part in slopes(rng.normal(size=nq)))
+        # One column for each field, along each field.
+        along = np.einsum("jik,kl->ijl", parts.reshape(n, nq, nq), fields)
+        terms = along.transpose(0, 2, 1), along
+        brackets = (terms[0] - terms[1]).reshape(nq, n * n)
+        size = (np.abs(terms[0]) + np.abs(terms[1])).reshape(nq, n * n).max(axis=0)
+        rest = brackets - fields @ np.linalg.lstsq(fields, brackets, rcond=None)[0]
+        off = np.abs(rest).max(axis=0) - ACROSS * size
+        if off.max() > 0.0:
+            i, j = sorted(divmod(int(off.argmax()), n))
+            raise DescriptionError(
+                "frame, `fields`",
+                expected="fields whose brackets are combinations of them",
+                came=f"{n} fields over {nq} coordinates; that of {i} and {j} leaves them",
+                cure="Add the fields that are missing, up to one for each coordinate.",
+            )
 
 
 def _finite(matrix: Any) -> np.ndarray:

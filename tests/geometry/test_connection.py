@@ -367,6 +367,12 @@ ONE, OTHER = ca.SX.eye(2), ca.SX.sym("p")
             DescriptionError,
             "symmetric matrix, got entries 2 and 0 of 0, 1",
         ),
+        (
+            lambda: Connection.of_metric(Q, ca.diag(ca.vertcat(1, 0))),
+            DescriptionError,
+            "a regular matrix, got a singular one",
+        ),
+        (lambda: Connection.of_metric(Q, Q @ Q.T), DescriptionError, "a regular matrix"),
         (lambda: sphere().autoparallel([1.0], [1.0, 0.0], [0.0, 1.0]), ShapeError, "`q`"),
         (lambda: sphere().autoparallel([1.0, 0.0], [1.0, 0.0], [1.0, 0.0]), ShapeError, "increas"),
         (lambda: half_plane().autoparallel([0, 1], [0, np.nan], [0, 1]), ConcurError, "`v`"),
@@ -387,3 +393,32 @@ def test_motions_that_leave_their_coordinates_are_refused() -> None:
     np.testing.assert_allclose(found[:, 0], -np.log([1.0, 0.5, 0.1]), atol=1e-9)
     with pytest.raises(ConcurError, match="Choose coordinates that are regular"):
         made.autoparallel([0.0], [1.0], [0.0, 1.1])
+
+
+@pytest.mark.parametrize(("size", "refused"), [(1e-9, False), (1e-7, True)])
+def test_fields_whose_bracket_leaves_them_are_refused(size: float, refused: bool) -> None:
+    """Heisenberg's fields span no surface: [d/dx, d/dy + x d/dz] is d/dz."""
+    q = ca.SX.sym("q", 3)
+
+    def made() -> Frame:
+        across = ca.vertcat(0, ca.sin(q[0]) + 2, size * q[0])
+        return Frame(q, ca.horzcat(ca.vertcat(1, 0, 0), across))
+
+    if not refused:
+        assert made().n == 2
+        return
+    with pytest.raises(DescriptionError, match="that of 0 and 1 leaves them"):
+        made()
+
+
+@pytest.mark.parametrize(("angle", "refused"), [(1e-4, False), (1e-6, True)])
+def test_metrics_that_are_nearly_singular(angle: float, refused: bool) -> None:
+    """Of two velocities whose energies differ by an angle, in m and in nm; null directions too."""
+    unit = ca.diag(ca.vertcat(1.0, 1e-9))
+    nearly = unit @ ca.SX([[1, np.cos(angle)], [np.cos(angle), 1]]) @ unit
+    assert Connection.of_metric(Q, ca.SX([[0, 1], [1, 0]])).n == 2
+    if not refused:
+        assert Connection.of_metric(Q, nearly).n == 2
+        return
+    with pytest.raises(DescriptionError, match="a regular matrix"):
+        Connection.of_metric(Q, nearly)
