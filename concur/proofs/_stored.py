@@ -98,7 +98,7 @@ class TaskDocument:
             for name, value in self._content.statement.items()
             if name not in self._content.uncovered
         }
-        given, file = _without_nulls(covered), {"statement": covered}
+        given, file = dict(covered), {"statement": covered}
         outputs, controls = [output.name for output in servo.outputs], servo.model.control_names
         cure, angles = "Prove the task again.", given.pop("angles")
         with placed(self._path, file, ("statement",)):
@@ -224,10 +224,3 @@ def _are_ends(pair: Any) -> bool:
     low, high = pair
     sound = all(end is None or is_number(end) for end in pair)
     return sound and bool(np.less(*_ends(low, high)))
-
-
-def _without_nulls(value: Any) -> Any:
-    """A value of JSON without entries that are null, for which defaults stand."""
-    if isinstance(value, dict):
-        return {k: _without_nulls(entry) for k, entry in value.items() if entry is not None}
-    return [_without_nulls(entry) for entry in value] if isinstance(value, list) else value

@@ -140,8 +140,12 @@ def _made(value: Any, maker: Callable[..., Any] | None = None) -> Any:
         return value  # of numbers, maybe many
     parts: Iterable[tuple[Any, Any]]
     if isinstance(value, Table):
-        names = [name for name in type(value).model_fields if name in value.model_fields_set]
-        parts = ((name, getattr(value, name)) for name in names)
+        # Fields that are absent, or null in JSON, have their defaults.
+        parts = [
+            (name, entry)
+            for name, field in type(value).model_fields.items()
+            if (entry := getattr(value, name)) is not None or field.is_required()
+        ]
     else:
         parts = value.items() if isinstance(value, dict) else enumerate(value)
     made: dict[Any, Any] = {}

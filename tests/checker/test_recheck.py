@@ -17,6 +17,7 @@ from concur.errors import ConcurError, OutputError
 from concur.proofs import prove_task
 from concur.writers import to_toml
 from tests.checker._stored import (
+    ADDED,
     HEAD,
     PROOF,
     answer,
@@ -430,3 +431,18 @@ def test_progress_is_reported(file):
     recheck(file, progress=shares.append)
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("wrong", [None, True, "x", [None], [[]], {"a": None}], ids=repr)
+def test_lists_and_objects_of_another_kind_are_rejected(tmp_path, wrong):
+    """Null in place of an entry that may be absent is its absence."""
+    sound = document(tmp_path, ADDED)
+    added = {key: sound["statement"][key] for key in ("reading", "ground", "clearance")}
+    assert all(added.values())
+    for place in _places({k: v for k, v in sound.items() if k != "hashes"}):
+        value = _at(sound, place)[place[-1]]
+        if isinstance(value, (list, dict)) and place != ("versions",):
+            found = document(tmp_path, ADDED)
+            _at(found, place)[place[-1]] = wrong
+            path = write(tmp_path / "wrong.json", sealed(found))
+            assert answer(path) != PROVED, place
