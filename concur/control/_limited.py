@@ -196,7 +196,7 @@ def _kept(servo: LawCore) -> ca.Function:
     active += [x["damped"]] * (servo.damping_threshold is not None)
     active.append(ca.logic_not(solved > 0.0))
     results = {
-        "u": ca.fmin(ca.fmax(u, x["least"]), x["most"]),
+        "u": u,
         "pivot": ca.if_else(sound, x["pivot"], 0.0),
         "missed": missed,
         "scale": ca.fmax(0.0, ca.fmin(1.0, share)),
@@ -206,12 +206,14 @@ def _kept(servo: LawCore) -> ca.Function:
     }
     sizes = [results[name].shape[0] for name in OUTPUTS]
     free = [ca.MX.sym(name, size) for name, size in zip(OUTPUTS, sizes, strict=True)]
-    within = ca.mmin(ca.vertcat(low <= 0.0, high >= 0.0, ca.logic_not(x["damped"])))
-    chosen = [
-        ca.if_else(within, one, ca.densify(results[name]))
+    within = ca.vertcat(low <= 0.0, high >= 0.0, ca.logic_not(x["damped"]), x["usable"])
+    chosen = {
+        name: ca.if_else(ca.mmin(within), one, ca.densify(results[name]))
         for name, one in zip(OUTPUTS, free, strict=True)
-    ]
-    return ca.Function("kept", [*free, *symbols], chosen)
+    }
+    # Torques of the servo and those of the program differ by rounding.
+    chosen["u"] = ca.fmin(ca.fmax(chosen["u"], x["least"]), x["most"])
+    return ca.Function("kept", [*free, *symbols], [*chosen.values()])
 
 
 def _nearest(
@@ -315,7 +317,7 @@ def _posed(
     values = {"nominal": sdot, "torque": torque, "widths": widths, "least": least, "most": most}
     values["speeds"] = v[list(model.shape), :]
     values |= {"residual": found.residual, "decoupling": found.decoupling, "error": found.error}
-    values |= {"pivot": ca.if_else(usable, ca.fmin(pivot, others), 0.0)}
+    values |= {"pivot": ca.if_else(usable, ca.fmin(pivot, others), 0.0), "usable": usable}
     values |= {"side": found.side * turned, "damped": damped, "lower": lower, "upper": upper}
     values["slack"] = SLACK + soft
     return program, values

@@ -19,7 +19,7 @@ from concur.control._constraint_rows import limit_rows
 from concur.control._core import approach
 from concur.control._law import all_velocities, shape_command
 from concur.control._limited import _free
-from concur.errors import ConcurError, OutputError, UnknownNameError
+from concur.errors import ConcurError, NonFiniteError, OutputError, UnknownNameError
 from concur.outputs import Output, Reference, ReferenceSample, references
 from concur.robot import Capsule, Mechanism, Motor, Obstacle
 from concur.simulation import Integrator, Run
@@ -240,6 +240,46 @@ def test_where_conditions_that_are_enough_fail_the_law_is_the_servo_until_a_limi
     assert met[:3] == [[], [], []]
     assert met[3] == (["margin"] if name == "margin" else ["grip of right_wheel"])
     assert doubtful == [(False, False), *[(name == "grip", name == "margin")] * 3]
+
+
+def test_torques_are_within_a_limit_that_those_of_the_servo_exceed_by_their_last_bit() -> None:
+    """Where the program sees no limit by its own rounding."""
+    free, rng = Servo(cc.reduce(ROVER), [BASE, HAND], **GAINS), np.random.default_rng(0)
+    ticks, rules = free.compile(), cc.Constraints(joints=False, speeds=False, holding=False)
+    for k in range(8):
+        q = ROVER.normalize(ROVER.integrate(Q0, 0.2 * rng.normal(size=8)))
+        s, place = 0.1 * rng.normal(size=5), k % 5
+        pose = free.output(q) + 0.01 * rng.normal(size=5)
+        sample = ReferenceSample(pose, np.zeros(5), np.zeros(5))
+        ticks.reset()
+        wanted = np.array(ticks(q, s, sample))
+        limits = np.full(5, 99.0)
+        limits[place] = np.nextafter(abs(wanted[place]), 0.0)
+        tick = rover(limits=list(limits), constraints=rules).compile()
+        u = np.array(tick(q, s, sample))
+        assert (np.abs(u) <= limits).all()
+        assert_close(u, wanted, 1e-12)
+
+
+@pytest.mark.parametrize(("speed", "refused"), [(2.69, False), (2.71, True), (50.0, True)])
+def test_a_least_torque_that_the_line_of_the_motor_does_not_reach_is_refused(
+    speed: float, refused: bool
+) -> None:
+    """The line has 2 N m left at 2.7 rad/s."""
+    motor = Motor("elbow", "forearm", torque=20.0, no_load_speed=3.0)
+    others = tuple(name for name in ROVER.actuated if name != "forearm")
+    rules = cc.Constraints(joints=False, speeds=False, holding=False)
+    robot = replace(ROVER, actuated=others, motors=(motor,))
+    servo = rover(robot, [[-15.0, 15.0]] * 4 + [[2.0, 15.0]], constraints=rules)
+    state = Q0, np.array([0, 0, 0, 0, speed]), away(servo, 0, 0, 0, 0, 0)(0.0)
+    tick = servo.compile()
+    if refused:
+        with pytest.raises(NonFiniteError, match="none within the limits"):
+            tick(*state)
+        return
+    u = np.array(tick(*state))
+    assert (np.abs(u) <= 15.0).all()
+    assert 2.0 <= u[-1] <= 20.0 * (1.0 - speed / 3.0)
 
 
 @pytest.fixture
