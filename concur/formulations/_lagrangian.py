@@ -365,7 +365,7 @@ class LagrangianSystem(EvaluatedMethods):
         q : array_like
             Configuration, shape (nq,).
         v : array_like
-            Velocity: body-twist coordinates of all joints, shape (nv,).
+            Velocity in the frame, shape (nv,).
 
         Returns
         -------
@@ -383,7 +383,7 @@ class LagrangianSystem(EvaluatedMethods):
         q : array_like
             Configuration, shape (nq,).
         v : array_like
-            Velocity: body-twist coordinates of all joints, shape (nv,).
+            Velocity in the frame, shape (nv,).
 
         Returns
         -------
@@ -401,7 +401,7 @@ class LagrangianSystem(EvaluatedMethods):
         q : array_like
             Configuration, shape (nq,).
         dv : array_like
-            Displacement in the bases of the joints, m and rad, shape (nv,).
+            Displacement along the velocities of the factors, m and rad, shape (nv,).
 
         Returns
         -------
@@ -417,9 +417,9 @@ class LagrangianSystem(EvaluatedMethods):
         Parameters
         ----------
         dv : array_like
-            Displacement in the bases of the joints, m and rad, shape (nv,).
+            Displacement along the velocities of the factors, m and rad, shape (nv,).
         v : array_like
-            Velocity: body-twist coordinates of all joints, shape (nv,).
+            Velocities of the factors, shape (nv,).
 
         Returns
         -------
@@ -472,7 +472,7 @@ class LagrangianSystem(EvaluatedMethods):
         q : array_like
             Configuration, shape (nq,).
         v : array_like
-            Velocity: body-twist coordinates of all joints, shape (nv,).
+            Velocity in the frame, shape (nv,).
 
         Returns
         -------
@@ -533,7 +533,7 @@ class LagrangianSystem(EvaluatedMethods):
         q : array_like
             Configuration, shape (nq,).
         v : array_like
-            Velocity: body-twist coordinates of all joints, shape (nv,).
+            Velocity in the frame, shape (nv,).
         vdot : array_like
             Derivative of the velocity, shape (nv,).
 
@@ -573,7 +573,7 @@ class LagrangianSystem(EvaluatedMethods):
         q : array_like
             Configuration, shape (nq,).
         v : array_like
-            Velocity: body-twist coordinates of all joints, shape (nv,).
+            Velocity in the frame, shape (nv,).
 
         Returns
         -------
@@ -649,7 +649,7 @@ class LagrangianSystem(EvaluatedMethods):
         q : array_like
             Configuration, shape (nq,).
         v : array_like
-            Velocity: body-twist coordinates of all joints, shape (nv,).
+            Velocity in the frame, shape (nv,).
 
         Returns
         -------

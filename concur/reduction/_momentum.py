@@ -472,7 +472,7 @@ def symmetry_reason(system: System, momentum: tuple[float, ...] | None) -> str:
     """Say why a system is reduced by its symmetry; None where no momentum was given."""
     group: Any = system
     names = ", ".join(group.freedom_names[i] for i in group.fibre)
-    reason = f"no energy and no input depends on where {names} move: their momentum is constant"
+    reason = f"motions along {names} change no energy and no input: their momentum is constant"
     if momentum is None:
         return f"{reason}, and taken as zero since none was given"
     return f"{reason}, ({', '.join(f'{x:.4g}' for x in momentum)})"

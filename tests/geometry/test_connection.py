@@ -422,3 +422,23 @@ def test_metrics_that_are_nearly_singular(angle: float, refused: bool) -> None:
         return
     with pytest.raises(DescriptionError, match="a regular matrix"):
         Connection.of_metric(Q, nearly)
+
+
+@pytest.mark.parametrize(("skew", "refused"), [(1e-10, False), (1e-8, True)])
+def test_metrics_that_are_nearly_symmetric(skew: float, refused: bool) -> None:
+    metric = ca.SX([[1.0, 0.2], [0.2 + skew, 1.0]])
+    if not refused:
+        assert Connection.of_metric(Q, metric).n == 2
+        return
+    with pytest.raises(DescriptionError, match="a symmetric matrix"):
+        Connection.of_metric(Q, metric)
+
+
+@pytest.mark.parametrize(("angle", "refused"), [(1e-9, False), (1e-11, True)])
+def test_fields_that_nearly_depend_on_each_other(angle: float, refused: bool) -> None:
+    fields = ca.SX([[1.0, 1.0], [0.0, angle]])
+    if not refused:
+        assert Frame(Q, fields).n == 2
+        return
+    with pytest.raises(DescriptionError, match="depend on each other"):
+        Frame(Q, fields)
