@@ -57,8 +57,9 @@ def drawn_frames(
         pair = isinstance(entry, tuple) and len(entry) == 2
         given, origin = entry if pair else (entry, names[k - 1] if k else None)
         what = f"`drawn` `{name}`"
-        if k and origin not in names[:k]:
-            expected = f"the name of a frame before it ({', '.join(names[:k])})"
+        if origin not in (names[:k] or [None]):
+            before = ", ".join(names[:k])
+            expected = f"the name of a frame before it ({before})" if k else "no name: it is first"
             cure = "Put the frame from which the bar comes first."
             raise space.refused(what, expected, shown(origin), cure, UnknownNameError)
         pose = space.column(given, what)

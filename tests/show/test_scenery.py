@@ -169,6 +169,8 @@ ROD = Factor("rod", "S2")
         ({"a": ca.SX.sym("x", 3)}, UnknownNameError, "symbols of the factors only"),
         ({"a": ROD.q, "b": (ROD.q, "c")}, UnknownNameError, r"a frame before it \(a\)"),
         ({"a": ROD.q, "b": (ROD.q, None)}, UnknownNameError, r"a frame before it \(a\)"),
+        ({"a": (ROD.q, "b"), "b": ROD.q}, UnknownNameError, "no name: it is first, got b"),
+        ({"a": (ROD.q, 5)}, UnknownNameError, "no name: it is first, got 5"),
         ({"a": 2 * ca.SX.eye(4)}, DescriptionError, "a rotation and a row"),
         ({"a": ca.diag(ca.SX([1, 1, -1, 1]))}, DescriptionError, "a rotation and a row"),
         ({"a": ca.log(ROD.q)}, NonFiniteError, "finite values"),
@@ -176,4 +178,14 @@ ROD = Factor("rod", "S2")
 )
 def test_frames_that_are_none_are_refused(drawn: Any, kind: type[ConcurError], text: str) -> None:
     with pytest.raises(kind, match=text):
+        cc.LagrangianSystem(ca.sumsqr(ROD.qdot), 0.0, [ROD], drawn=drawn)
+
+
+@pytest.mark.parametrize(("off", "refused"), [(1e-10, False), (1e-8, True)])
+def test_rotations_to_rounding(off: float, refused: bool) -> None:
+    drawn = {"a": ca.SX(np.diag([1.0, 1.0, 1.0 + off, 1.0]))}
+    if not refused:
+        assert cc.LagrangianSystem(ca.sumsqr(ROD.qdot), 0.0, [ROD], drawn=drawn).drawn
+        return
+    with pytest.raises(DescriptionError, match="a rotation and a row"):
         cc.LagrangianSystem(ca.sumsqr(ROD.qdot), 0.0, [ROD], drawn=drawn)
