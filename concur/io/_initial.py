@@ -15,7 +15,7 @@ from concur.control import Servo, Start
 from concur.io._configuration import check_joints, read_configuration
 from concur.outputs import Output
 from concur.outputs.references import Reference
-from concur.robot import COUPLED, Mechanism
+from concur.robot import COUPLED, Mechanism, suspicious_start
 from concur.robot.joints import Free
 from concur.simulation import FASTEST_START
 from concur.tables import (
@@ -120,6 +120,12 @@ def start_on_reference(
         found = servo.start(reference, near, offset=offset)
         found.require(f"start of `{servo.name}`")
     robot = servo.model.robot
+    seen = {text.partition(":")[0] for text in suspicious_start(robot, found.q)}
+    reference.warnings += tuple(
+        f"{servo.outputs[0].name}: posture near the {text}"
+        for text in suspicious_start(robot, near)
+        if text.partition(":")[0] not in seen  # else there is a warning of the start itself
+    )
     if _floats(robot):
         places = (robot.pose(q, robot.base.name)[:3, 3] for q in (near, found.q))
         away = float(np.linalg.norm(np.subtract(*places)))

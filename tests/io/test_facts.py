@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import concur as cc
-from concur.io import check, load_task, suspicious_task, task_facts
+from concur.io import check, load_task, new_folder, suspicious_task, task_facts
 
 TASK = """
 name = "tumbling"
@@ -337,3 +337,24 @@ def test_a_path_in_mm_that_moves_the_base_to_its_start_is_told(
         for body in ROBOT.bodies[1:]:
             for x in task.q0[ROBOT.q_slice(body.name)]:
                 assert f"{body.joint_label} {round(x, 9) + 0.0:.4g} " in joints
+
+
+@pytest.mark.parametrize(("angle", "told"), [(-6.28, False), (-6.29, True), (95.3, True)])
+def test_degrees_near_the_start_are_told_once(angle: float, told: bool, tmp_path: Path) -> None:
+    """The rover's limits bring its start back; the free-flyer, which has none, starts there."""
+    new_folder("rover", tmp_path / "rover")
+    path = tmp_path / "rover" / "task.toml"
+    path.write_text(path.read_text().replace("forearm = 1.2", f"forearm = {angle}"))
+    found = [text for text in suspicious_task(load_task(path)) if "deg instead of rad" in text]
+    words = f"reference of base: posture near the start of `forearm`: angle {angle:g} rad, "
+    assert [text.startswith(words) for text in found] == [True] * told
+    first = next(iter(JOINTS))
+    _told(tmp_path, lambda x: x)
+    path = tmp_path / "task.toml"
+    near = '[initial]\nstart = "on reference"\n[initial.near]'
+    text = path.read_text().replace("[initial.q]", near)
+    path.write_text(text.replace(f"{first} = ", f"{first} = {angle} # "))
+    task = load_task(path)
+    away = abs(float(task.q0[7])) > 2.0 * np.pi
+    found = [text for text in suspicious_task(task) if "deg instead of rad" in text]
+    assert [f"start of `{first}`: " in text for text in found] == [True] * (away or told)
