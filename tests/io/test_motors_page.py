@@ -152,11 +152,23 @@ OF_MOTORS = {field.name for field in fields(cc.Motor)} - {
     *("name", "joints", "body", "point", "torque", "speed"),  # words of other tables too
     *("viscous", "coulomb", "stribeck"),  # of controls without a motor that states them
 }
+TEMPLATES = ROOT / "concur/io/templates"
 FILES = [
     path
     for folder in ("examples", "concur/robots", "concur/io/templates")
-    for path in sorted((ROOT / folder).rglob("*.toml"))
+    for path in sorted((ROOT / folder).rglob("*.toml*"))
 ]
+PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if "```toml" in path.read_text())
+
+
+def filled(path: Path) -> str:
+    """Text of a file, or of a template with 1 for each fact and with the lines that it shows."""
+    text = path.read_text(encoding="utf-8")
+    if not path.is_relative_to(TEMPLATES):
+        return text
+    text = re.sub(r"^\{%.*%\}\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"\{\{ .*?\}\}", "1", re.sub(r'\{\{ " ".*?\}\}', " ", text))
+    return re.sub(r"^# (?=\w+ = |\[)", "", text, flags=re.MULTILINE)
 
 
 def keys(table: Any) -> Iterator[str]:
@@ -176,15 +188,24 @@ def misplaced(text: str) -> set[str]:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_numbers_of_motors_stand_in_files_of_robots_alone(path: Path) -> None:
-    text = path.read_text(encoding="utf-8").replace("$NAME", "name")
+    text = filled(path)
     assert misplaced(text) == set()
-    if "[[outputs]]" in text and path.parent.name != "urdf" and "$NAME" not in path.read_text():
+    own = path.is_relative_to(TEMPLATES) or path.parent.name == "urdf"  # robots of other packages
+    if "[[outputs]]" in text and not own:
         cc.load_task(path)  # refuses friction, encoders and limits that repeat those of the robot
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_numbers_of_motors_stand_once_in_pages_too(path: Path) -> None:
+    for text in TOML.findall(path.read_text(encoding="utf-8")):
+        assert misplaced(text) == set()
 
 
 def test_a_number_of_a_motor_in_another_table_is_found() -> None:
     assert misplaced(ROBOT) == misplaced(TASK + UNCERTAIN) == set()
     assert misplaced(TASK + "[drives]\ngear = 26.0\n") == {"gear"}
+    shown = filled(TEMPLATES / "spacecraft" / "robot.toml.j2")
+    assert {"encoder", "efficiency"} <= misplaced(shown.replace("[[motors]]", "[[axes]]"))
     assert misplaced(TASK + "[[axes]]\nencoder = 2048\n") == {"encoder"}
     rig = (ROOT / "examples/rover_rig/rig.toml").read_text(encoding="utf-8")
     assert misplaced(rig.replace("node = 1", "node = 1\ngear = 2.0", 1)) == {"gear"}
