@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import casadi as ca
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -14,7 +15,11 @@ from scipy.optimize import nnls
 
 import concur as cc
 from concur.control import Servo
+from concur.control._constraint_rows import limit_rows
 from concur.control._core import approach
+from concur.control._law import all_velocities
+from concur.control._limited import _posed
+from concur.robot import robot_size
 from tests.control._floating_cases import CHECK_A_MOMENTUM, CHECK_A_Q0
 from tests.oracles import assert_close
 
@@ -150,3 +155,67 @@ def test_torques_and_accelerations_are_those_of_both_programs(name: str) -> None
         met += [any(kind in one for one in names) for kind in ("torque", "speed")]
         tick.reset()
     assert (met >= 2).all(), met
+
+
+def posed(servo: Servo, q: Floats, s: Floats) -> tuple[Floats, Floats]:
+    """Metric of the program, and what rows of joints and weights may miss, at a demand of zero."""
+    symbols = {name: ca.SX.sym(name, size) for name, size in servo.inputs.items()}
+    extra = {"sdot": ca.SX.sym("sdot", servo.ns), "margins": ca.SX.sym("margins", 2)}
+    v = all_velocities(servo, symbols)
+    program, values = _posed(servo, extra | symbols, limit_rows(servo, symbols["q"], v, held=True))
+    found = ca.Function(
+        "posed", [*extra.values(), *symbols.values()], [program[0], values["slack"]]
+    )
+    sample = cc.ReferenceSample(servo.output(q), np.zeros(servo.size), np.zeros(servo.size))
+    given = np.zeros(servo.ns), [servo.margin(q), 1.0], q, s, *servo.flat(sample)
+    metric, slack = found(*given)
+    return np.array(metric), np.array(slack)[:, 0]
+
+
+def test_limits_of_weights_are_less_firm_from_a_share_of_their_fastest_approach_on() -> None:
+    """The rate of the weight by differences; its fastest approach from gravity and size."""
+    rules = cc.Constraints(joints=False, speeds=False)
+    servo = law(cc.reduce(ROVER), [BASE, HAND], torque_limits=20.0, constraints=rules)
+    model, robot, q = servo.model, servo.model.robot, LAWS["rover"][1]
+    place = model.control_names.index("forearm")
+    held = [name for name in servo.limit_names if name.startswith("weight on")]
+    row = held.index("weight on forearm")
+
+    def weight(at: Floats) -> float:
+        return float(np.asarray(model.bias(at, np.zeros(servo.ns)))[place])
+
+    way, step = np.asarray(model.velocity(q, np.eye(5)[-1])), 1e-6
+    rate = weight(robot.integrate(q, step * way)) - weight(robot.integrate(q, -step * way))
+    fastest = 1.5 * np.sqrt(np.linalg.norm(robot.gravity) / robot_size(robot)) * 0.99 * 20.0
+    for share, expected in (
+        (0.0, 1e-6),
+        (0.05, 0.5 * (1e-6 + 1e-4)),
+        (-0.0999, 1e-6 + 0.999 * (1e-4 - 1e-6)),
+        (0.1001, 1e-4),
+        (5.0, 1e-4),
+    ):
+        speed = share * fastest * 2 * step / rate
+        slack = posed(servo, q, speed * np.eye(5)[-1])[1]
+        assert slack[row] == pytest.approx(expected, rel=1e-6)
+
+
+def test_internal_accelerations_cost_more_below_twice_the_least_margin_alone() -> None:
+    """Internal ones do not move the outputs; 100 times their kinetic energy at the least margin."""
+    start, rng = LAWS["redundant rover"][1], np.random.default_rng(0)
+    free = LAWS["redundant rover"][0]()
+    mass = np.asarray(free.model.mass_matrix(start))
+    scaled = free.margins.scales[0][:, None] * np.asarray(free.decoupling(start))
+    inner = null_space(scaled) @ rng.normal(size=free.ns - free.size)
+    energy, margin = inner @ mass @ inner, free.margin(start)
+    for share, price in (
+        (0.4, 0.0),
+        (0.4999, 0.0),
+        (0.5001, 100 * 4e-4**2),
+        (0.75, 400 / 9),
+        (1, 100),
+    ):
+        rules = cc.Constraints(margin=share * margin, holding=False)
+        limited = LAWS["redundant rover"][0](torque_limits=50.0, constraints=rules)
+        metric = posed(limited, start, np.zeros(free.ns))[0][: free.ns, : free.ns]
+        found = inner @ (metric - mass) @ inner / energy
+        assert found == pytest.approx(price, rel=5e-3, abs=1e-9)
