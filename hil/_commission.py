@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,29 +26,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hil._concur import Tick, TickStatus, TrackingLaw, read_json
-from hil._plan import Plan
-from hil.controller import Controller, LoopLaw, Outcome
+from hil._concur import read_json
+from hil._pushes import BETWEEN, Push, PushedPlan
+from hil.controller import Controller, Outcome
 from hil.drives import AxisCheck, Finding
 from hil.errors import ArmError, RigFileError
 from hil.reasons import State
-from hil.record.ring import Ring
 from hil.settings import Rig
 from hil.state import acting, encoder_step
 
 FORMAT, VERSION = "concur rig commission", 1
-
-SETTLING, BETWEEN = 0.4, 0.2
-"""Time before the first push, and after each of them, s."""
-
-SHORTEST, LONGEST = 0.06, 0.5
-"""Bounds of the time T of a push, s."""
-
-STEPS = 64.0
-"""Steps of the encoder that a push should move its axis."""
-
-SPEED = 0.25
-"""Largest speed of an axis by a push, as a fraction of its speed limit."""
 
 LEAST, MOST = 0.6, 1.5
 """Factors of the model between which direction and units are right: units differ by 2 or more."""
@@ -208,58 +195,6 @@ def load_commission(rig: Rig) -> Commission:
 # -- the pushes ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Push:
-    """Push of one axis: its torque, N m (N), and the cycles in which it begins and ends."""
-
-    axis: int
-    torque: float
-    first: int
-    quarter: int  # cycles of the time T
-
-    @property
-    def last(self) -> int:
-        """Cycle after the push."""
-        return self.first + 4 * self.quarter
-
-    def at(self, cycle: int) -> float:
-        """Torque in a cycle."""
-        place = (cycle - self.first) // self.quarter
-        return self.torque * (0.0, 1.0, -1.0, -1.0, 1.0)[place + 1 if 0 <= place < 4 else 0]
-
-
-def pushes_of(rig: Rig, ease: NDArray[np.float64]) -> list[Push]:
-    """One push for each axis; `ease`: acceleration of each motor by a unit of its torque."""
-    period, cycle, found = rig.loop.period, round(SETTLING / rig.loop.period), []
-    for k, axis in enumerate(rig.axes):
-        rate = abs(float(ease[k])) * axis.test_torque
-        wanted = math.sqrt(STEPS * encoder_step(axis) / rate) if rate > 0.0 else LONGEST
-        time = min(max(wanted, SHORTEST), LONGEST)
-        torque = axis.test_torque * min(1.0, SPEED * axis.speed_limit / max(rate * time, 1e-300))
-        quarter = max(2, round(time / period))
-        found.append(Push(k, torque, cycle, quarter))
-        cycle = found[-1].last + round(BETWEEN / period)
-    return found
-
-
-class PushedTick:
-    """A compiled law that adds the pushes to its torques; `cycle` gives the number of the cycle."""
-
-    def __init__(self, tick: Tick, pushes: Sequence[Push], cycle: Callable[[], int]) -> None:
-        self._tick, self._pushes, self._cycle, self.buffers = tick, pushes, cycle, tick.buffers
-
-    def run(self) -> TickStatus:
-        """Compute the torques of a cycle."""
-        status = TickStatus(self._tick.run())
-        for push in self._pushes:
-            self.buffers.u[push.axis] += push.at(self._cycle())
-        return status
-
-    def reset(self) -> None:
-        """Reset the law."""
-        self._tick.reset()
-
-
 class Commissioner(Controller):
     """The loop of a commissioning: it holds the start of the task, and pushes each axis.
 
@@ -269,27 +204,10 @@ class Commissioner(Controller):
         Results, after a run that came to its end.
     """
 
-    def __init__(
-        self,
-        rig: Rig,
-        servo: TrackingLaw,
-        tick: Tick,
-        plan: Plan,
-        drives: Sequence[Any],
-        bus: Any,
-        ring: Ring,
-        **others: Any,
-    ) -> None:
-        super().__init__(rig, servo, tick, plan, drives, bus, ring, **others)
-        n = len(rig.axes)
-        self.estimator.acceleration(np.zeros(n))
-        self._ease = np.linalg.pinv(self.estimator.inertia)  # at the start of the task
-        self.pushes = pushes_of(rig, np.diag(self._ease))
-        count = self.pushes[-1].last + round(BETWEEN / rig.loop.period)
-        still = np.zeros((count, plan.twist.shape[1]))
-        self.plan = Plan(plan.period, np.repeat(plan.pose[:1], count, axis=0), still, still)
-        pushed: Any = PushedTick(tick, self.pushes, lambda: self._law.index)
-        self._law = LoopLaw(servo, pushed, self.plan, n)
+    plan: PushedPlan
+
+    def __init__(self, *arguments: Any, **others: Any) -> None:
+        super().__init__(*arguments, **others)
         self.found: dict[str, AxisResult] = {}
 
     def run(self) -> Outcome:
@@ -301,7 +219,7 @@ class Commissioner(Controller):
         columns = {name: np.array(part) for name, part in self.ring.layout.views(rows).items()}
         checks = []
         start = self.rig.transmission.ratios @ self.rig.task.q0[list(self.rig.transmission.q)]
-        for push, axis in zip(self.pushes, self.rig.axes, strict=True):
+        for push, axis in zip(self.plan.pushes, self.rig.axes, strict=True):
             factor, deviation = self._factor(columns, push, encoder_step(axis))
             first = int(np.argmax(columns["state"][:, 0] == State.RUN))
             zero = float(columns["position"][first, push.axis] - start[push.axis])
@@ -313,7 +231,7 @@ class Commissioner(Controller):
     def _during(self, detail: str) -> str:
         """The detail of a stop, with the axis that was pushed."""
         gap = round(BETWEEN / self.rig.loop.period)
-        pushed = [push for push in self.pushes if self._law.index - push.first >= 0]
+        pushed = [push for push in self.plan.pushes if self._law.index - push.first >= 0]
         if not pushed or self._law.index >= pushed[-1].last + gap:
             return detail
         return f"while axis `{self.rig.axes[pushed[-1].axis].name}` was pushed: {detail}"

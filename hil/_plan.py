@@ -24,6 +24,7 @@ class Plan:
     pose: NDArray[np.float64]  # of all outputs in their order, flat, shape (n, pose_size)
     twist: NDArray[np.float64]  # shape (n, twist_size)
     acceleration: NDArray[np.float64]
+    push: NDArray[np.float64] | None = None  # added to the torques of the law, shape (n, axes)
 
     def __len__(self) -> int:
         return len(self.pose)

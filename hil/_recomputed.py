@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hil._plan import sample_plan
+from hil._plan import Plan, sample_plan
+from hil._pushes import pushed_plan
 from hil.drives.feedback import Feedback
 from hil.reasons import State
 from hil.record import Record
@@ -41,10 +42,15 @@ computed instant."""
 def references(record: Record, rig: Rig, servo: TrackingLaw) -> dict[str, Numbers]:
     """Reference of every cycle by name, and its time "t", s, from other columns.
 
+    In a commissioning also the "push" of each cycle, NaN where it is unknown.
+
     The arrays have the shape of `record[name]`, with the recorded numbers where the instant is
     unknown, for example after missing rows of a stop; there the time is NaN.
     """
     found = {name: record[name].copy() for name in REFERENCE} | {"t": np.full(len(record), np.nan)}
+    pushed = bool(record.manifest.get("facts", {}).get("commission"))
+    if pushed:
+        found["push"] = np.full((len(record), len(rig.axes)), np.nan)
     if not len(record):
         return found
     period, state = rig.loop.period, record["state"]
@@ -53,11 +59,14 @@ def references(record: Record, rig: Rig, servo: TrackingLaw) -> dict[str, Number
     with np.errstate(all="ignore"):  # a record may contain any numbers
         instants = np.rint(record["elapsed"] / period)
         passed = np.rint(np.diff(record["deadline"], prepend=np.nan) / period)
-    most = np.rint(rig.task.duration / period)
+    plan: Plan | None = pushed_plan(rig, servo) if pushed else None
+    most = np.rint(rig.task.duration / period) if plan is None else len(plan) - 1
     known = runs & (instants >= 0.0) & (instants <= most)
-    longest = np.append(instants[known], 1.0).max() + np.append(passed[passed < most], 1.0).max()
-    duration = min((longest + 1.0) * period, rig.task.duration)
-    plan = sample_plan(rig.task, servo, period, duration)
+    if plan is None:
+        longest = np.append(instants[known], 1.0).max()
+        longest += np.append(passed[passed < most], 1.0).max()
+        duration = min((longest + 1.0) * period, rig.task.duration)
+        plan = sample_plan(rig.task, servo, period, duration)
     last = len(plan) - 1
 
     def is_at(k: int, instant: int) -> bool:
@@ -79,13 +88,16 @@ def references(record: Record, rig: Rig, servo: TrackingLaw) -> dict[str, Number
             elif stopped == 1 and runs[k - 1]:
                 steps = int(passed[k]) if 1.0 <= passed[k] <= most else 1
                 # The run may have been shorter than the task.
-                at = next((i for i in range(at + 1, at + steps) if is_at(k, i)), at + steps)
+                sooner = () if pushed else range(at + 1, at + steps)
+                at = next((i for i in sooner if is_at(k, i)), at + steps)
             elif stopped == 2:
                 # The reference stays at the last instant; a stop may precede the first one.
                 at += not is_at(k, min(at, last))
         if at is not None:
             at = min(at, last)
             found["t"][k] = at * period
+            if plan.push is not None and stopped < 2:
+                found["push"][k] = plan.push[at]
             for name in REFERENCE:
                 found[name][k] = getattr(plan, name)[at]
     return found

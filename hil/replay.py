@@ -7,7 +7,7 @@ recorded ones to the last bit; on other machines the law may differ by rounding.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hil._bookkeeping import contradictions
 from hil._concur import Tick, TickStatus
-from hil._recomputed import TIMES, States, pose_ages, references
+from hil._recomputed import REFERENCE, TIMES, States, pose_ages, references
 from hil._stops import Evidence, stop_of
 from hil._torque import CycleTorque, Failing
 from hil.errors import RecordError
@@ -237,13 +237,14 @@ def replay(
     servo.compile_functions("errors")  # as in the session: other code rounds differently
     found = _Comparison(record)
     exact = not forced and _same_machine(record, tick)
+    expected = references(record, rig, servo)
     evaluated, largest = _replay_law(
-        record, rig, servo, tick, exact, found, progress or (lambda share: None)
+        record, rig, servo, tick, expected, exact, found, progress or (lambda share: None)
     )
     begins = _first_of_stop(record)
     seen = Evidence(begins)
     judged, stopped, left_out = _replay_guard(record, rig, found, seen)
-    _replay_reference(record, rig, servo, exact, found)
+    _replay_reference(record, rig, expected, exact, found)
     estimated = _replay_state(record, rig, servo, found, seen)
     _replay_residual(record, rig, servo, exact, found, seen)
     if begins >= 0:
@@ -251,8 +252,8 @@ def replay(
         true = np.array(stop_of(record, rig, seen), dtype=np.float64)
         found.add("stop: reason", begins, recorded[:1], true[:1])
         found.add("stop: axis", begins, recorded[1:], true[1:])
-    for name, k, recorded, expected in contradictions(record, rig.loop.period):
-        found.add(f"record: {name}", k, recorded, expected, name=name if len(expected) > 1 else "")
+    for name, k, recorded, true in contradictions(record, rig.loop.period):
+        found.add(f"record: {name}", k, recorded, true, name=name if len(true) > 1 else "")
     for name, listed, own in _manifest_limits(record, rig) if len(record) else ():
         found.add(f"manifest: {name}", 0, np.array([listed]), np.array([own]))
     return ReplayReport(
@@ -344,6 +345,7 @@ def _replay_law(
     rig: Rig,
     servo: TrackingLaw,
     tick: Tick,
+    expected: Mapping[str, NDArray[np.float64]],
     exact: bool,
     found: _Comparison,
     progress: Callable[[float], Any],
@@ -361,7 +363,7 @@ def _replay_law(
     # A law's state is advanced in cycles that begin in RUN.
     periods = rig.loop.period * (np.roll(record["state"], 1) == State.RUN)
     # A law may take the time of the reference.
-    times = references(record, rig, servo)["t"] if buffers.t.size else np.zeros(len(record))
+    times, pushes = expected["t"], expected.get("push")
     largest, limited = 0.0, "active" in record.names
     for number, k in enumerate(ran.tolist()):
         buffers.period[:] = periods[k]
@@ -370,9 +372,12 @@ def _replay_law(
             target[:] = values[k]
         outcome = np.array([float(tick.run())])
         found.add("law: status", k, status[k : k + 1], outcome)
+        torque = buffers.u
+        if pushes is not None:
+            torque = demand[k] if np.isnan(pushes[k]).any() else buffers.u + pushes[k]
         if outcome[0] == TickStatus.OK == status[k]:
-            largest = max(largest, float(np.abs(buffers.u - demand[k]).max()))
-        found.add("law: torque", k, demand[k], buffers.u, tolerance, "demand")
+            largest = max(largest, float(np.abs(torque - demand[k]).max()))
+        found.add("law: torque", k, demand[k], torque, tolerance, "demand")
         if exact and limited:
             found.add("law: limits", k, record["active"][k], buffers.active, 0.0, "active")
         x, _ = errors.view(buffers.q, buffers.s, buffers.pose, buffers.twist)
@@ -383,18 +388,20 @@ def _replay_law(
 
 
 def _replay_reference(
-    record: Record, rig: Rig, servo: TrackingLaw, exact: bool, found: _Comparison
+    record: Record,
+    rig: Rig,
+    expected: Mapping[str, NDArray[np.float64]],
+    exact: bool,
+    found: _Comparison,
 ) -> None:
     """Compare the reference with that of the task, and the ages of external poses."""
     tolerance = 0.0 if exact else TOLERANCE
-    expectations = references(record, rig, servo)
-    del expectations["t"]
-    for name, expected in expectations.items():
-        for k, (recorded, replayed) in enumerate(zip(record[name], expected, strict=True)):
+    for name in REFERENCE:
+        for k, (recorded, replayed) in enumerate(zip(record[name], expected[name], strict=True)):
             found.add(f"reference: {name}", k, recorded, replayed, tolerance, name)
-    ages, expected = np.ascontiguousarray(record["pose_age"]), pose_ages(record, rig)
+    ages, own = np.ascontiguousarray(record["pose_age"]), pose_ages(record, rig)
     for k in range(len(record)):
-        found.add("record: pose_age", k, ages[k : k + 1], expected[k : k + 1], TIMES)
+        found.add("record: pose_age", k, ages[k : k + 1], own[k : k + 1], TIMES)
 
 
 def _replay_state(

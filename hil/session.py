@@ -14,8 +14,9 @@ import msgpack
 
 from hil._commission import Commissioner, load_commission
 from hil._concur import Law, Tick, TrackingLaw, tracking_law
-from hil._plan import sample_plan
+from hil._plan import Plan, sample_plan
 from hil._proof import load_proof
+from hil._pushes import pushed_plan
 from hil.bus import may_have_drives, open_bus
 from hil.clock import Clock, MonotonicClock, SteppedClock
 from hil.controller import Controller, Mode, Outcome
@@ -191,19 +192,22 @@ def run_session(
         if proof is not None:
             proof.require(rig, rehearsal=mock)
         report("proof", 1.0)
-    known = None
-    if (
-        options.mode is Mode.DRIVE
-        and not issubclass(controller, Commissioner)
-        and may_have_drives(rig.bus)
-    ):
+    known, commissions = None, issubclass(controller, Commissioner)
+    if options.mode is Mode.DRIVE and not commissions and may_have_drives(rig.bus):
         known = load_commission(rig)
     drives = make_drives(rig)
     refuse_overload(rig, drives)
     report("reference", 0.0)
-    plan = sample_plan(
-        rig.task, law, rig.loop.period, options.duration, lambda share: report("reference", share)
-    )
+    if commissions:
+        plan: Plan = pushed_plan(rig, law)
+    else:
+        plan = sample_plan(
+            rig.task,
+            law,
+            rig.loop.period,
+            options.duration,
+            lambda share: report("reference", share),
+        )
     report("law", 0.0)
     tick = Tick(law)
     law.compile_functions("errors")
@@ -233,7 +237,11 @@ def run_session(
                 servo=law,
                 clock=clock,
                 mode=options.mode.name.lower(),
-                facts={"compiled": tick.compiled, "duration": plan.duration},
+                facts={
+                    "compiled": tick.compiled,
+                    "duration": plan.duration,
+                    "commission": commissions,
+                },
             )
         )
         _show(stack, rig, options, law, recorder, operator, plan.duration)

@@ -1,7 +1,6 @@
 """The control loop: in each cycle it reads reports, sends torques and records one row."""
 
 from hil.controller._controller import Controller, Mode, Outcome
-from hil.controller._law import LoopLaw as LoopLaw
 from hil.controller._preparation import rehearse
 
 __all__ = ["Controller", "Mode", "Outcome", "rehearse"]

@@ -62,7 +62,8 @@ class LoopLaw:
     def evaluate(self, estimator: Estimator, running: bool) -> None:
         """Evaluate the law at the reference of this cycle; in RUN, advance to the next instant."""
         buffers = self.buffers
-        self._aim(min(self.index, len(self._plan) - 1))
+        k, push = min(self.index, len(self._plan) - 1), self._plan.push
+        self._aim(k)
         if not estimator.started:
             return
         buffers.q[:] = estimator.q
@@ -70,7 +71,7 @@ class LoopLaw:
         # Before the run a law's state, such as an integral, stays zero.
         buffers.period[:] = self._plan.period if running else 0.0
         self.status = TickStatus(self._tick.run())
-        self.demand[:] = buffers.u
+        self.demand[:] = buffers.u if push is None else buffers.u + push[k]
         x, ve = self.errors.view(buffers.q, buffers.s, buffers.pose, buffers.twist)
         self.error[:], self.velocity_error[:] = x, ve
         if running:

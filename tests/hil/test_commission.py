@@ -12,29 +12,26 @@ import pytest
 import hil.session
 from hil._commission import (
     LEAST,
-    LONGEST,
     MOST,
-    SHORTEST,
-    SPEED,
-    STEPS,
     TRIP,
     UNSURE,
     ZERO,
     AxisResult,
     Commission,
     Commissioner,
-    Push,
     commission_file,
     conclude,
     judged,
     load_commission,
-    pushes_of,
 )
+from hil._pushes import LONGEST, SHORTEST, SPEED, STEPS, Push, pushed_plan, pushes_of
 from hil.controller import Mode
 from hil.drives import AxisCheck, Finding
 from hil.emulator import World
 from hil.errors import ArmError, RigFileError
-from hil.reasons import Reason
+from hil.reasons import Reason, State
+from hil.record import Record
+from hil.replay import replay
 from hil.session import SessionOptions, run_session
 from hil.state._differentiation import encoder_step
 from hil.state._residual import CAUSES
@@ -88,6 +85,25 @@ def test_axes_without_a_fault_follow_the_model(file, tmp_path, monkeypatch):
         assert axis.round_trip == pytest.approx(0.002, abs=3e-4)
         assert "2 times" in axis.watchdog
         assert axis.bound_by == ("serial number" if file == ROVER else "signature")
+    rig, record = rig_of(file), Record.load(tmp_path / "run")
+    report = replay(record, rig)
+    assert report.passed, report.differences
+    assert report.largest == 0.0
+    forged = dataclasses.replace(record, rows=record.rows.copy())
+    pushed = middles_of(record, rig)[2]
+    forged["demand"][pushed, 2] *= 2.0
+    (difference,) = [d for d in replay(forged, rig).differences if d.what == "law: torque"]
+    assert difference.cycle == record.index[pushed]
+    forged = dataclasses.replace(record, manifest=record.manifest | {"facts": {}})
+    assert not replay(forged, rig).passed
+
+
+def middles_of(record, rig):
+    """A row in the middle of the push of each axis."""
+    begun = int(np.argmax(record["state"] == State.RUN))
+    return [
+        begun + push.first + push.quarter // 2 for push in pushed_plan(rig, rig.task.law).pushes
+    ]
 
 
 FAULTS = {
