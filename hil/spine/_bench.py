@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import dataclasses
-import math
 import mmap
 import os
 import shutil
@@ -29,14 +28,12 @@ from hil._concur import CompilationError, TrackingLaw, find_compiler, tracking_l
 from hil._plan import sample_plan
 from hil.drives.in_c import drives_in_c
 from hil.errors import RigError
+from hil.quality import Histogram
 from hil.reasons import Reason, State
 from hil.settings import Rig
 from hil.spine._export import CODE, FLAGS, export_rig
-from hil.spine._memory import BINS, emulated_of, shared_of
+from hil.spine._memory import Request, emulated_of, shared_of
 from hil.spine._tables import timing
-
-ASK_RUN, ASK_STOP = 1, 2
-"""Requests of the supervisor."""
 
 STATES = {int(state): state for state in State}
 REASONS = {int(reason): reason for reason in Reason}
@@ -75,6 +72,8 @@ class BenchResult:
         Lateness of the start of a cycle, 99.9 %, s.
     scheduled, locked : bool
         Whether SCHED_FIFO and locked memory were granted.
+    ran : bool
+        Whether the law ran.
     reason : Reason
         Reason of the stop; OPERATOR or END: the run lasted to its end.
     """
@@ -91,13 +90,14 @@ class BenchResult:
     late: float
     scheduled: bool
     locked: bool
+    ran: bool
     reason: Reason
 
     @property
     def passed(self) -> bool:
-        """Whether the machine holds the rate: no stop, and nearly no skipped cycle."""
+        """Whether the machine holds the rate: the law ran to its end, nearly without skips."""
         ended = self.reason in (Reason.OPERATOR, Reason.END)
-        return ended and self.skipped <= SKIPPED * self.cycles
+        return self.ran and ended and self.skipped <= SKIPPED * self.cycles
 
     def as_dict(self) -> dict[str, Any]:
         """Result for JSON.
@@ -129,7 +129,8 @@ class BenchResult:
             f"{1e6 * self.rare:.0f} us, longest {1e6 * self.longest:.0f} us",
             f"lateness of its start: 99.9 % {1e6 * self.late:.0f} us",
             ", ".join(grants),
-            f"stop: {self.reason.name}, {self.reason.sentence}",
+            f"stop: {self.reason.name}, {self.reason.sentence}"
+            + ("" if self.ran else "; the law did not run"),
             f"this machine {'holds' if self.passed else 'does not hold'} the rate",
         ):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -144,6 +145,8 @@ class Bench:
         Memory shared with the loop, and with the drives.
     loop, drives : subprocess.Popen
         The processes.
+    ran : bool
+        Whether the law ran.
     """
 
     def __init__(self, rig: Rig, folder: Path, links: int, seconds: float) -> None:
@@ -152,6 +155,7 @@ class Bench:
         self.law: TrackingLaw = tracking_law(rig.task.law, f"{where}, law")
         self.shared: Any = None  # structures of C
         self.emulated: Any = None
+        self.ran = False
         self._stack = contextlib.ExitStack()
         try:
             self._open(folder, seconds, where)
@@ -226,20 +230,22 @@ class Bench:
 
     def run(self) -> bool:
         """Arm the drives and start the law; return whether it runs."""
-        self.shared.request = ASK_RUN
+        self.shared.request = Request.RUN
         self.beat(PATIENCE, lambda: self.state in (State.RUN, State.STOP))
-        return self.state is State.RUN
+        runs = self.state is State.RUN
+        self.ran = runs or self.shared.output.reason == Reason.END
+        return runs
 
     def stop(self) -> None:
         """Stop the rig, and wait for the end of the loop."""
-        self.shared.request = ASK_STOP
+        self.shared.request = Request.STOP
         self.beat(PATIENCE)
 
     def result(self) -> BenchResult:
         """Statistics of the loop so far."""
         shared = self.shared
-        duration, lateness = (np.array(part) for part in (shared.duration, shared.lateness))
-        longest = float(shared.longest)
+        duration = Histogram(np.array(shared.duration, dtype=np.int64), shared.longest)
+        lateness = Histogram(np.array(shared.lateness, dtype=np.int64), shared.latest)
         return BenchResult(
             self.rig.name,
             self.rig.loop.rate,
@@ -247,12 +253,13 @@ class Bench:
             self.links,
             shared.cycles,
             shared.skipped,
-            _share(duration, 0.5, longest),
-            _share(duration, 0.999, longest),
-            longest,
-            _share(lateness, 0.999, math.inf),
+            duration.quantile(0.5),
+            duration.quantile(0.999),
+            duration.largest,
+            lateness.quantile(0.999),
             bool(shared.scheduled),
             bool(shared.locked),
+            self.ran,
             REASONS[shared.output.reason],
         )
 
@@ -322,7 +329,7 @@ def bench_rig(rig: Rig, rate: float | None, seconds: float, links: int) -> Bench
     rate : float or None
         Rate, Hz; None: that of the rig.
     seconds : float
-        Duration, s.
+        Duration, s; a shorter task ends before it.
     links : int
         Number of links, among which the axes are divided.
 
@@ -352,12 +359,6 @@ def bench_rig(rig: Rig, rate: float | None, seconds: float, links: int) -> Bench
             bench.beat(seconds, lambda: bench.state is not State.RUN)
         bench.stop()
         return bench.result()
-
-
-def _share(bins: np.ndarray, share: float, most: float) -> float:
-    """Duration within which a share of a histogram lies, s."""
-    place = int(np.searchsorted(np.cumsum(bins), share * bins.sum()))
-    return most if place >= BINS - 1 else min(1e-6 * (place + 1), most)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

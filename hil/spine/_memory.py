@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import ctypes
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any
+
+from hil.quality import BINS
 
 if TYPE_CHECKING:
     from hil._concur import TrackingLaw
     from hil.settings import Rig
 
-BINS = 5000
-"""Bins of 1 us of the histograms; the last one also counts longer durations."""
+
+class Request(IntEnum):
+    """Requests of the supervisor to the loop."""
+
+    ARM = 0
+    RUN = 1
+    STOP = 2
+
 
 _REAL, _INT, _LONG = ctypes.c_double, ctypes.c_int, ctypes.c_longlong
 
@@ -60,7 +69,7 @@ def shared_of(rig: Rig, law: TrackingLaw) -> type[ctypes.Structure]:
         ("heartbeat", _LONG),
         *((name, _INT) for name in ("request", "scheduled", "locked", "ended")),
         *((name, _LONG) for name in ("cycles", "skipped")),
-        ("longest", _REAL),
+        *((name, _REAL) for name in ("longest", "latest")),
         *(_array(name, BINS, ctypes.c_uint) for name in ("duration", "lateness")),
         ("output", output_of(rig, law)),
     )

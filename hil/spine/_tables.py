@@ -10,13 +10,14 @@ import casadi as ca
 import numpy as np
 
 from hil._c_numbers import array, number
-from hil._concur import Evaluator, tick_function
+from hil._concur import Evaluator, TickStatus, tick_function
 from hil._limits import SPEED_MARGIN, Limits
 from hil.guard import Flag
 from hil.latch import BLIND, NO_HOLDING, REST, REST_CYCLES, WORSE, Action, Latch, Phase
-from hil.quality import LATE, PROMPT
+from hil.quality import BINS, LATE, PROMPT
 from hil.reasons import Reason, State
 from hil.settings import Policy
+from hil.spine._memory import Request
 from hil.state.estimator import observer_numbers
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def tables(
         "REST": REST,
         "REST_CYCLES": REST_CYCLES,
         "WORSE": WORSE,
-        "LAW_FAILED": 6,
+        "LAW_FAILED": int(TickStatus.FAILED),
     }
     policy = {kind: f"RIG_POLICY_{kind.name}" for kind in Policy}
     lines = ["/* Numbers of a rig; included by rig.c alone. */", ""]
@@ -164,11 +165,13 @@ def tables(
 
 
 def timing(rig: Rig) -> str:
-    """The file `timing.h`."""
+    """The file `timing.h`: numbers of the loop, and what it shares with its supervisor."""
     numbers = {
         "CYCLE": rig.loop.period,
         "WINDOW": rig.loop.receive_window,
         "DELAY": rig.estimator.latency,
+        "BINS": BINS,
+        **{f"ASK_{request.name}": int(request) for request in Request},
     }
     return "".join(f"#define RIG_{name} {number(value)}\n" for name, value in numbers.items())
 

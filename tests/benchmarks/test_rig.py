@@ -47,7 +47,7 @@ def test_every_case_has_a_row(monkeypatch):
 
     def run(name, rate):
         return BenchResult(name, rate, 5, 2, 10, 1, **times, scheduled=rate < 2e3, locked=True,
-                           reason=Reason.STALE)  # fmt: skip
+                           ran=True, reason=Reason.STALE)  # fmt: skip
 
     monkeypatch.setattr(_cycle, "run_case", run)
     text = _cycle.cycle_table()

@@ -23,7 +23,6 @@
 
 #include "frames.h"
 #include "shared.h"
-#include "timing.h"
 
 #define LINKS 16
 #define ROW (RIG_POSE + 2 * RIG_TWIST)
@@ -180,6 +179,7 @@ static void run(rig_shared *shared, double silence) {
     off = output.state == RIG_STOP && output.action == RIG_OFF ? off + 1 : 0;
     add(shared->lateness, input.start - deadline);
     add(shared->duration, input.sent - input.start);
+    shared->latest = fmax(shared->latest, input.start - deadline);
     shared->longest = fmax(shared->longest, input.sent - input.start);
     shared->output = output;
     ++shared->cycles;

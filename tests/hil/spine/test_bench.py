@@ -24,8 +24,8 @@ from hil.guard import Action, State
 from hil.reasons import Reason
 from hil.rig import load_rig
 from hil.spine import BenchResult, bench_rig
-from hil.spine._bench import SKIPPED, _share, build, started
-from hil.spine._memory import BINS, input_of, output_of
+from hil.spine._bench import SKIPPED, build, started
+from hil.spine._memory import input_of, output_of
 from tests.hil.bench import EXAMPLES, ROVER, ROVER_MIT
 from tests.hil.spine.twelve import made
 
@@ -147,7 +147,7 @@ def result(**changes):
     given = {
         **{"rig": "r", "rate": 1e3, "axes": 2, "links": 1, "cycles": 2000, "skipped": 0},
         **{"median": 1e-4, "rare": 2e-4, "longest": 3e-4, "late": 1e-4},
-        **{"scheduled": True, "locked": False, "reason": Reason.OPERATOR},
+        **{"scheduled": True, "locked": False, "ran": True, "reason": Reason.OPERATOR},
     }
     return BenchResult(**given | changes)
 
@@ -159,15 +159,7 @@ def test_a_rate_is_held_with_few_skipped_cycles_and_no_stop():
     assert result(reason=Reason.END).passed
     for reason in set(Reason) - {Reason.OPERATOR, Reason.END}:
         assert not result(reason=reason).passed
-
-
-def test_shares_of_a_histogram():
-    bins = np.zeros(BINS, dtype=int)
-    bins[10], bins[20], bins[-1] = 998, 1, 1
-    assert _share(bins, 0.5, 1.0) == pytest.approx(11e-6)
-    assert _share(bins, 0.999, 1.0) == pytest.approx(21e-6)
-    assert _share(bins, 0.9995, 0.7) == 0.7
-    assert _share(bins, 0.5, 4e-6) == 4e-6
+    assert not result(ran=False).passed
 
 
 # --- refusals ---------------------------------------------------------------------------------
@@ -226,6 +218,27 @@ def test_a_run_tracks_and_ends_when_it_is_asked(running):
     assert not any(running.emulated.torque)
     assert not any(running.emulated.enabled)
     assert not any(running.emulated.freed)  # the loop switched them off itself
+
+
+@pytest.mark.extended
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(("seconds", "waits"), [(0.2, 0), (10.0, 10**6)])
+def test_a_law_that_did_not_run_holds_no_rate(seconds, waits, monkeypatch):
+    """A task that ends between two looks of the supervisor has run."""
+    monkeypatch.setattr("hil.spine._bench.BEAT", 0.01 if waits else 0.4)
+    rig = rig_of()
+    policies = dataclasses.replace(rig.policies, startup_cycles=max(waits, 1))
+    rig = dataclasses.replace(rig, policies=policies)
+    rig = dataclasses.replace(rig, operator=dataclasses.replace(rig.operator, timeout=1.0))
+    with started(rig, 1, seconds) as bench:
+        if waits:  # the arm falls without torque, for no longer
+            monkeypatch.setattr("hil.spine._bench.PATIENCE", 0.06)
+        bench.run()
+        bench.stop()
+        found = bench.result()
+    assert found.ran is not bool(waits)
+    assert found.reason is (Reason.OPERATOR if waits else Reason.END)
+    assert not (waits and found.passed)
 
 
 @pytest.mark.extended
