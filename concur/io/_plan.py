@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from annotated_types import Ge, Le, Len
 
 from concur.codegen import as_floats
+from concur.documents import document_hash
 from concur.files import read_json
 from concur.outputs import Output, references
 from concur.outputs.references import Reference
@@ -78,7 +79,16 @@ def read_planned(
     file = table.path(path)
     cure = f"Run `concur plan {path}`, or write [reference.<output>] for each output."
     found = read_json(file, "the file of a plan", cure)
-    parts = found.get("outputs") if isinstance(found, dict) else None
+    if not _is_unchanged(found):
+        raise fault(
+            file,
+            "",
+            "hash",
+            expected="the file of a plan as it was written",
+            came="one that was changed, or another file",
+            cure=cure,
+        )
+    parts = found.get("outputs")
     parts = parts if isinstance(parts, dict) else {}
     tables = {o.name: parts.get(o.name) for o in outputs}
     groups = {name: t.get("group") if isinstance(t, dict) else None for name, t in tables.items()}
@@ -111,6 +121,14 @@ def read_planned(
             )
             each.append(table_of(times, poses, twists, accelerations, o.group))
         return references.stack(*each)
+
+
+def _is_unchanged(found: Any) -> bool:
+    """Whether a document has its own hash."""
+    try:
+        return isinstance(found, dict) and found.get("hash") == document_hash(found)
+    except (ValueError, RecursionError):  # numbers that are not finite
+        return False
 
 
 def check_planned(task: Any, table: PlanTable) -> None:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from concur.documents import as_path
+from concur.documents import as_path, document_hash
 from concur.errors import ConcurError, shown
 from concur.files import replace_files
 from concur.outputs import Output, references
 from concur.outputs.references import Reference
 from concur.reduction import ReducedModel
-from concur.results import Figures, Row, show
+from concur.results import Figures, Row, answer, plain, show
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -173,7 +173,7 @@ class MotionPlan:
         return self._again(q, s, goals)
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write the motion as JSON, which references of kind "plan" and `load_result` read.
+        """Write the motion as JSON with its hash, which tasks with [plan] and `load_result` read.
 
         Parameters
         ----------
@@ -185,20 +185,13 @@ class MotionPlan:
         pathlib.Path
             The file.
         """
-        from concur.results import answer
-
         target = as_path(path, "MotionPlan.save")
+        parts = ("poses", "twists", "accelerations")
         outputs = {
-            o.name: {"group": o.group}
-            | {
-                name: values.tolist()
-                for name, values in zip(
-                    ("poses", "twists", "accelerations"), self.samples[o.name], strict=True
-                )
-            }
+            o.name: {"group": o.group, **dict(zip(parts, self.samples[o.name], strict=True))}
             for o in self.outputs
         }
-        motion = {"t": self.t.tolist(), "q": self.q.tolist(), "s": self.s.tolist()}
+        motion = {"t": self.t, "q": self.q, "s": self.s, "u": self.u}
         document = answer(
             "plan",
             self.reached,
@@ -207,13 +200,9 @@ class MotionPlan:
             robot=self.model.robot.name,
             problems=() if self.reached else (self.why,),
             rows=self.rows,
-            own={
-                **motion,
-                "u": self.u.tolist(),
-                "outputs": outputs,
-                "made_for": dict(self.made_for),
-            },
+            own=plain({**motion, "outputs": outputs, "made_for": self.made_for}),
         )
+        document["hash"] = document_hash(document)
         replace_files({target: (json.dumps(document) + "\n").encode()})
         return target
 

@@ -12,6 +12,7 @@ import pytest
 
 import concur as cc
 import concur.writers
+from concur.documents import document_hash
 from concur.errors import DescriptionError
 from concur.planning import PlanLimits, changed, made_for
 from concur.robot import Obstacle
@@ -63,6 +64,11 @@ def planned(tmp_path_factory):
     file = found.save(folder / "task.plan.json")
     robot = (folder / "robot.toml").read_text(encoding="utf-8")
     return robot, file.read_text(encoding="utf-8")
+
+
+def hashed(document: dict) -> dict:
+    """The document with its hash, as one writes it who changes both."""
+    return document | {"hash": document_hash(document)}
 
 
 def written(tmp_path, planned, text=TASK, change=("", "")) -> Path:
@@ -121,9 +127,61 @@ def test_a_plan_of_another_robot_is_refused(tmp_path, planned) -> None:
 def test_a_plan_without_what_it_was_made_for_is_refused(tmp_path, planned) -> None:
     document = json.loads(planned[1])
     for made in (None, {}, "yes", document["made_for"] | {"goals": ""}):
-        path = written(tmp_path, (planned[0], json.dumps(document | {"made_for": made})))
+        forged = hashed(document | {"made_for": made})
+        path = written(tmp_path, (planned[0], json.dumps(forged)))
         with pytest.raises(DescriptionError, match=r"made for other values of .*goals"):
             cc.load_task(path)
+
+
+def _pose(plan: dict) -> None:
+    plan["outputs"]["hand"]["poses"][-1][0] += 1e-9
+
+
+def _faster(plan: dict) -> None:
+    plan["t"] = [0.5 * t for t in plan["t"]]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _pose,
+        _faster,
+        lambda plan: plan["u"][3].__setitem__(0, 0.0),
+        lambda plan: plan["rows"][1].update(limit=9.0),
+        lambda plan: plan["t"].__setitem__(3, float("nan")),
+        lambda plan: plan.update(problems=3, passed=False),
+        lambda plan: plan.update(hash=None),
+        lambda plan: plan.pop("hash"),
+    ],
+)
+def test_a_plan_whose_numbers_were_edited_is_refused(tmp_path, planned, change) -> None:
+    document = json.loads(planned[1])
+    again = json.dumps(document, indent=1, sort_keys=True)  # the same content
+    assert cc.load_task(written(tmp_path, (planned[0], again))).reference(0.0).pose.shape == (2,)
+    change(document)
+    path = written(tmp_path, (planned[0], json.dumps(document)))
+    with pytest.raises(DescriptionError, match=r"`hash`: expected the file of a plan as it was"):
+        cc.load_task(path)
+
+
+@pytest.mark.parametrize("text", ["[]", "3", "{}", '{"passed": true}'])
+def test_other_files_are_no_plans(tmp_path, planned, text) -> None:
+    with pytest.raises(DescriptionError, match="that was changed, or another file"):
+        cc.load_task(written(tmp_path, (planned[0], text)))
+
+
+def test_a_plan_that_failed_is_not_passed_by_its_word(tmp_path, planned) -> None:
+    """A limit that the goal breaks: the saved plan failed, also after one writes that it passed."""
+    limits = TASK.replace("[1.3, 0.4]", "[9.0, 0.4]")
+    path = written(tmp_path, planned, limits)
+    found = cc.io.plan_task(*cc.io.load_goal(path))
+    file = found.save(tmp_path / "task.plan.json")
+    with pytest.raises(DescriptionError, match="a plan that reaches its goal, got failed"):
+        cc.load_task(path)
+    text = file.read_text(encoding="utf-8").replace('"passed": false', '"passed": true')
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(DescriptionError, match="`hash`"):
+        cc.load_task(path)
 
 
 def test_plans_of_python_are_those_of_the_task_if_their_problem_is(tmp_path, planned) -> None:

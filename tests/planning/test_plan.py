@@ -16,6 +16,7 @@ from concur.planning import PlanLimits
 from concur.robot import Obstacle
 from tests.benchmarks._plans import CASES
 from tests.oracles import Pinocchio
+from tests.planning.test_made_for import hashed
 
 ROOT = Path(__file__).parents[2]
 ROVER = [0, 0, 0, 0, 0, 0.2, 1.0, -1.6]
@@ -346,11 +347,11 @@ def test_a_task_takes_its_references_from_its_plan(tmp_path, planned) -> None:
         ({"outputs": document["outputs"] | {"hand": hand | {"poses": [[1], [2, 3]]}}}, "numbers"),
         ({"outputs": document["outputs"] | {"hand": hand | {"twists": None}}}, "numbers"),
     ):
-        file.write_text(json.dumps(document | wrong), encoding="utf-8")
+        file.write_text(json.dumps(hashed(document | wrong)), encoding="utf-8")
         with pytest.raises(cc.errors.ConcurError, match=words):
             cc.load_task(path)
     del document["outputs"]["hand"]
-    file.write_text(json.dumps(document), encoding="utf-8")
+    file.write_text(json.dumps(hashed(document)), encoding="utf-8")
     with pytest.raises(cc.errors.DescriptionError, match="hand"):
         cc.load_task(path)
 
