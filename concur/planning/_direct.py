@@ -28,6 +28,9 @@ FIRST = 2.0
 PEAK = 0.9
 """Largest share of a speed limit in the guess."""
 
+MOST = 10.0
+"""Largest speed of a joint in the guess, in speed limits: goals out of reach ask for any."""
+
 Floats = NDArray[np.float64]
 
 
@@ -80,6 +83,7 @@ def _shapes(
             square = own @ effect.T
             damping = DAMPING * max(float(np.trace(square)), 1e-12) * np.eye(len(e))
             rate = own.T @ np.linalg.solve(square + damping, change)
+            rate = np.clip(rate, -MOST * time * speeds, MOST * time * speeds)
             ahead = r + rate / STEPS
             free = (ahead >= bounds.low) & (ahead <= bounds.high)
             if free.all():

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import concur as cc
-from concur.planning import PlanLimits
-from concur.planning._direct import PEAK, direct_guess
+from concur.planning import PlanLimits, _direct
+from concur.planning._direct import MOST, PEAK, _shapes, direct_guess
+from concur.planning._graphs import STEPS
 from concur.planning._path_limits import bounds_of
 from concur.planning._program import Search
 from concur.planning._targets import targets_of
@@ -78,6 +79,35 @@ def test_a_first_motion_keeps_joints_inside_their_ranges(floater) -> None:
     assert (sign * (path.r[:, j] - wall)).max() < 0.02
     # The other joint does what it can: the goal is missed by less than the first way alone.
     assert np.abs(path.e[:2]).max() < 0.5
+
+
+@pytest.mark.parametrize("place", [[3.0, 0.4], [9.0, 0.4], [-9.0, 4.0], [1e6, 0.0]])
+def test_first_motions_to_goals_out_of_reach_stay_finite(floater, place) -> None:
+    """Also the search that begins with them; the plan states that it misses the goal."""
+    model, outputs, q0, _, limits = floater
+    goals = {"hand": place}
+    form, start, wanted = formed(model, outputs, q0, goals, limits)
+    speeds = form.bounds.speeds
+    rates = np.abs(np.diff(_shapes(form, start, wanted, 2.0, speeds), axis=0)) * STEPS
+    assert (rates / (2.0 * speeds)).max() == pytest.approx(MOST)
+    found = cc.plan(model, outputs, q0, goals, limits)
+    assert not found.reached
+    assert all(np.isfinite(part).all() for part in (found.q, found.s, found.u))
+    assert found.missed["hand"] > 0.5
+    assert "out of reach" in found.why
+
+
+@pytest.mark.parametrize(("share", "same"), [(1.001, True), (0.999, False)])
+def test_speeds_of_a_first_motion_are_cut_at_a_multiple_of_their_limits(
+    floater, monkeypatch, share, same
+) -> None:
+    form, start, wanted = formed(*floater)
+    speeds = form.bounds.speeds
+    free = _shapes(form, start, wanted, 2.0, speeds)
+    most = (np.abs(np.diff(free, axis=0)) * STEPS / (2.0 * speeds)).max()
+    assert most < MOST
+    monkeypatch.setattr(_direct, "MOST", share * most)
+    assert np.array_equal(_shapes(form, start, wanted, 2.0, speeds), free) is same
 
 
 def test_a_first_motion_begins_with_the_speed_of_the_start(rover) -> None:
