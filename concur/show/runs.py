@@ -208,7 +208,6 @@ def control_panels(run: Any, bounds: Bounds = NOTHING, peaks: bool = True) -> li
     list of Panel
         One for each kind and unit; also the scale of the demand, if limits of the law reduced it.
     """
-    wheels = [wheel.body for wheel in getattr(run.robot, "wheels", ())]
     own = run.servo.torque_limits
     panels: dict[tuple[str, str], list[Curve]] = {}
     for k, name in enumerate(run.servo.model.control_names):
@@ -218,15 +217,11 @@ def control_panels(run: Any, bounds: Bounds = NOTHING, peaks: bool = True) -> li
         task = bounds.get(f"torque:{name}", FREE)[:2]
         limits, owner = tightest({"law": law, "task": task, "robot": (-most, most)})
         label = str(name)
-        motors = name in {motor.name for motor in getattr(run.robot, "motors", ())}
         if peaks:
             at = int(np.nanargmax(np.abs(values))) if np.isfinite(values).any() else 0
             label += f": peak {abs(values[at]):.3g} {unit} at {run.t[at]:.3g} s"
-        # A joint with several freedoms adds a suffix to the name of its body.
-        rolls = any(name == b or name.startswith((f"{b}.", f"{b}[")) for b in wheels)
         curve = Curve(values, label, limits=limits, owner=owner, peak=peaks)
-        whose = "Motors" if motors else "Wheels" if rolls else "Joints"
-        panels.setdefault((whose, unit), []).append(curve)
+        panels.setdefault((_driven(run.robot, name), unit), []).append(curve)
     kinds = {"N": "force", "N m": "torque"}
     found = [
         Panel(f"{title}: {kinds.get(unit, 'control')}", f"{kinds.get(unit, 'control')} [{unit}]", c)
@@ -238,6 +233,16 @@ def control_panels(run: Any, bounds: Bounds = NOTHING, peaks: bool = True) -> li
         title = "Scale of the commanded acceleration (1: limits inactive)"
         found.append(Panel(title, "scale [1]", [Curve(run.scale, label)], zero=True))
     return found
+
+
+def _driven(robot: Any, control: str) -> str:
+    """Kind of a control: a motor before its gear, a wheel or a joint; their torques differ."""
+    if control in {motor.name for motor in getattr(robot, "motors", ())}:
+        return "Motors"
+    # A joint with several freedoms adds a suffix to the name of its body.
+    bodies = [wheel.body for wheel in getattr(robot, "wheels", ())]
+    rolls = any(control == b or control.startswith((f"{b}.", f"{b}[")) for b in bodies)
+    return "Wheels" if rolls else "Joints"
 
 
 def joint_panels(run: Any, bounds: Bounds = NOTHING) -> list[Panel]:
@@ -411,7 +416,8 @@ def comparison_figure(comparison: Any) -> Figure:
     -------
     matplotlib.figure.Figure
         One panel for the norm of the errors of each output by unit, one for the norm of the
-        controls by unit, and one for the decoupling margin. A run has one colour in all panels.
+        controls of motors, wheels and joints by unit, and one for the decoupling margin. A run has
+        one colour in all panels.
 
     Examples
     --------
@@ -432,10 +438,20 @@ def comparison_figure(comparison: Any) -> Figure:
     for name, unit in comparison.runs[0].errors:
         errors = [run.errors[name, unit] for run in comparison.runs]
         add(f"Error of {name}", f"|error| [{unit}]", errors, log=True)
-    for unit in dict.fromkeys(unit for run in comparison.runs for unit in run.controls):
+    kinds = [
+        [
+            (_driven(run.robot, name), unit)
+            for name, unit in zip(run.robot.control_names, run.robot.control_units, strict=True)
+        ]
+        for run in comparison.runs
+    ]
+    for driven, unit in dict.fromkeys(kind for own in kinds for kind in own):
         what = {"N m": "torques", "N": "forces"}[unit]
-        own = [run.u[:, run.controls.get(unit, [])] for run in comparison.runs]
-        add(f"Norm of the {what}", f"|{what}| [{unit}]", own)
+        parts = [
+            run.u[:, [kind == (driven, unit) for kind in own]]
+            for run, own in zip(comparison.runs, kinds, strict=True)
+        ]
+        add(f"{driven}: norm of the {what}", f"|{what}| [{unit}]", parts)
     margins = [np.reshape(run.margin, (-1, 1)) for run in comparison.runs]
     add("Decoupling margin", "margin [1]", margins)
     return chart("Comparison of runs", [], panels)

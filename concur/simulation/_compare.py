@@ -355,8 +355,8 @@ class Comparison(JsonResult):
         Returns
         -------
         matplotlib.figure.Figure
-            One panel for the errors of each output by unit, one for the norm of the controls by
-            unit, and one for the margin.
+            One panel for the errors of each output by unit, one for the norm of the controls of
+            motors, wheels and joints by unit, and one for the margin.
         """
         return show("comparison_figure", self)
 

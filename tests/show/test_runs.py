@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 from concur import show
 from concur.show.charts import Curve, Panel, chart, tiles
 from concur.show.report import write_report
-from concur.show.runs import control_panels
+from concur.show.runs import comparison_figure, control_panels
 from tests.show.fake import flyer_run, rover_run
 
 TOLERANCES = SimpleNamespace(final_error=1e-6, margin=0.1)
@@ -174,6 +174,30 @@ def test_torques_of_motors_are_named_so(run):
     names = run.servo.model.control_names
     run.robot = SimpleNamespace(motors=[SimpleNamespace(name=name) for name in names])
     assert {one.title.partition(":")[0] for one in control_panels(run)} == {"Motors"}
+
+
+def test_comparisons_add_no_torques_of_motors_to_those_of_joints():
+    """Two runs, one with a motor and a wheel beside its joint, the other with a joint alone."""
+    parts = {"elbow": "Joints", "left": "Wheels", "left.x": "Wheels", "gear": "Motors"}
+    u = np.array([[3.0, 4.0, 12.0, 100.0]] * 5)
+
+    def one(count: int) -> SimpleNamespace:
+        robot = SimpleNamespace(
+            control_names=[*parts][:count],
+            control_units=["N m"] * count,
+            motors=[SimpleNamespace(name="gear")],
+            wheels=[SimpleNamespace(body="left")],
+        )
+        t = np.linspace(0.0, 1.0, 5)
+        return SimpleNamespace(robot=robot, u=u[:, :count], t=t, errors={}, margin=np.ones(5))
+
+    runs = [one(4), one(1)]
+    figure = comparison_figure(SimpleNamespace(names=["all", "joint"], runs=runs))
+    drawn = {
+        title(axes).partition(":")[0]: [line.get_ydata()[0] for line in axes.get_lines()]
+        for axes in figure.axes[:3]
+    }
+    assert drawn == {"Joints": [3.0, 3.0], "Wheels": [np.hypot(4.0, 12.0)], "Motors": [100.0]}
 
 
 @pytest.mark.parametrize(("ideal", "drawn"), [(0.9e-4, False), (1.1e-4, True)])
