@@ -89,7 +89,12 @@ def law_of_kind(
     if make in (PD, ComputedTorque):
         path = joint_reference(servo, *motion)
         joints = tracking_law(make(servo.model, path, **options), where, servo.outputs)
-        return _with_given(joints, options)
+        named = {
+            name: dict(zip(servo.model.shape_names, value, strict=True))
+            for name, value in options.items()
+            if name in GAINS and isinstance(value, list)
+        }
+        return _with_given(joints, {**options, **named})
     try:
         law = make(servo, **options)
         outputs = None if getattr(law, "outputs", ()) else servo.outputs

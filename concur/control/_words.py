@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,8 @@ def law_parameters(law: TrackingLaw) -> str:
     Returns
     -------
     str
-        Names and values; of several equal numbers one.
+        Names and values. Of equal numbers there is one; others stand behind the names of their
+        outputs, with coordinates where these differ, or of their controls.
 
     Examples
     --------
@@ -38,15 +40,29 @@ def law_parameters(law: TrackingLaw) -> str:
     >>> model = cc.reduce(cc.robots.rover_arm())
     >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
     >>> cc.control.law_parameters(cc.Servo(model, [base], 4.0, [4.0, 5.0], torque_limits=9.0))
-    'stiffness 4; damping 4, 5; torque_limits 9'
+    'stiffness 4; damping base[x] 4, base[y] 5; torque_limits 9'
     """
-    found = dict(_stated(law))
+    names, found = _names(law), dict(_stated(law))
     if isinstance(law, OwnLaw):  # whose gains of outputs are none
         of_outputs = {name: x for name, x in found.items() if name not in FIRST}
         found = {**law.given, **of_outputs}
     ordered = [name for name in FIRST if name in found]
     ordered += [name for name in found if name not in FIRST]
-    return "; ".join(_in_words(name, found[name]) for name in ordered)
+    return "; ".join(_in_words(name, found[name], names.get(name, ())) for name in ordered)
+
+
+def _names(law: TrackingLaw) -> dict[str, list[tuple[str, str]]]:
+    """Output and coordinate, or control, of each number of a parameter."""
+    outputs = [(output.name, "") for output in law.outputs]
+    coordinates = [
+        (output.name, name) for output in law.outputs for name in output.coordinate_names
+    ]
+    controls = [(name, "") for name in law.model.control_names]
+    return {
+        **dict.fromkeys(("stiffness", "damping", "integral"), coordinates),
+        "rate": outputs,
+        **dict.fromkeys(("torque_limits", "torque_weights"), controls),
+    }
 
 
 def _stated(part: Any) -> Iterator[tuple[str, Any]]:
@@ -61,7 +77,7 @@ def _stated(part: Any) -> Iterator[tuple[str, Any]]:
             yield entry.name, value
 
 
-def _in_words(name: str, value: Any) -> str:
+def _in_words(name: str, value: Any, names: Sequence[tuple[str, str]] = ()) -> str:
     if is_dataclass(value):
         inner = ", ".join(_in_words(*one) for one in _stated(value))
         return f"{name} ({inner})" if inner else name
@@ -69,21 +85,35 @@ def _in_words(name: str, value: Any) -> str:
         return name
     if isinstance(value, Mapping):
         return f"{name} {', '.join(_in_words(str(key), one) for key, one in value.items())}"
-    return f"{name} {_number(name, value)}"
+    return f"{name} {_numbers(name, value, names)}"
 
 
-def _number(name: str, value: Any) -> str:
+def _numbers(name: str, value: Any, names: Sequence[tuple[str, str]]) -> str:
     """Numbers as a list, those of a diagonal matrix and of symmetric limits by one each."""
     try:
         values = np.asarray(value, dtype=float)
     except (TypeError, ValueError):  # texts, lists of lists, and what own laws take
         return shown(value)
     if name == "torque_limits" and values.ndim == 2:
-        pairs = [f"{high:g}" if low == -high else f"[{low:g}, {high:g}]" for low, high in values]
-        return ", ".join(pairs if len({*pairs}) > 1 else pairs[:1])
-    if values.ndim == 2 and np.array_equal(values, np.diag(np.diag(values))):
-        values = np.diag(values)
-    if values.ndim > 1:
-        return shown(value)
-    each = [f"{one:g}" for one in values.ravel()]
-    return ", ".join(each if len({*each}) > 1 else each[:1])
+        each = [f"{high:g}" if low == -high else f"[{low:g}, {high:g}]" for low, high in values]
+    else:
+        if values.ndim == 2 and np.array_equal(values, np.diag(np.diag(values))):
+            values = np.diag(values)
+        if values.ndim > 1:
+            return shown(value)
+        each = [f"{one:g}" for one in values.ravel()]
+    if len({*each}) == 1:
+        return each[0]
+    return ", ".join(_named(each, names) if len(each) == len(names) else each)
+
+
+def _named(each: list[str], names: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Numbers behind their names; neighbours that are equal together."""
+    for owner, own in groupby(zip(names, each, strict=True), lambda pair: pair[0][0]):
+        parts = [
+            (number, [coordinate for (_, coordinate), _ in part])
+            for number, part in groupby(own, lambda pair: pair[1])
+        ]
+        for number, coordinates in parts:
+            places = f"[{','.join(coordinates)}]" if len(parts) > 1 else ""
+            yield f"{owner}{places} {number}"

@@ -61,8 +61,8 @@ def test_unknown_payload_leaves_the_servo_ten_times_as_far_off_as_the_passive_la
                 assert value == pytest.approx(norms[:-1][late].max(), rel=1e-6)
             assert law.peak["N m"][world] == pytest.approx(np.abs(run.u[:-1]).max(), rel=1e-6)
     assert found.notes[:2] == (
-        "servo: stiffness 4, 4, 9, 9, 9; damping 4, 4, 6, 6, 6",
-        "passive: stiffness 60, 60, 90, 90, 90; damping 80, 80, 60, 60, 60; rate 2, 3",
+        "servo: stiffness base 4, hand 9; damping base 4, hand 6",
+        "passive: stiffness base 60, hand 90; damping base 80, hand 60; rate base 2, hand 3",
     )
     servo, passive = (law.errors["hand", "m"] for law in found.laws)
     assert 0.01 < passive.min() <= passive.max() < 0.04
