@@ -114,7 +114,9 @@ def assembled(given: Mapping[str, Any], arms: Mounted) -> Mechanism:
     states = {**arms.robot.keyframes, **own}
     for name in arms.robot.keyframes.keys() & own.keys():
         theirs = arms.robot.keyframes[name]
-        states[name] = Keyframe({**theirs.q, **own[name].q}, {**theirs.v, **own[name].v})
+        moved = {arms.robot.joints.get(joint) for joint in own[name].q}
+        q = {joint: x for joint, x in theirs.q.items() if arms.robot.joints[joint] not in moved}
+        states[name] = Keyframe({**q, **own[name].q}, {**theirs.v, **own[name].v})
     whole = {
         **given,
         "bodies": [*given["bodies"], *(b for b in arms.robot.bodies if b.name not in mine)],

@@ -9,6 +9,7 @@ from typing import Annotated
 import numpy as np
 
 from concur.codegen import finite_floats
+from concur.errors import DescriptionError
 from concur.robot._bodies import BodyTree, unknown_name
 from concur.tables import Expected, NumberOrList
 
@@ -40,11 +41,16 @@ class Keyframe:
 
     def of(self, tree: BodyTree, where: str) -> tuple[np.ndarray, np.ndarray]:
         """Configuration (nq,) and velocity (nv,) of a robot; names and sizes must fit."""
-        q, v = tree._identities(), np.zeros(tree.nv)
+        q, v, seen = tree._identities(), np.zeros(tree.nv), dict[int, str]()
         for name, value in self.q.items():
             if name not in tree.joints:
                 raise unknown_name(f"{where}, `q`", "joint", name, tree.joint_names)
-            span, place = tree.q_spans[tree.joints[name]], f"{where}, `q`, joint `{name}`"
+            index, place = tree.joints[name], f"{where}, `q`, joint `{name}`"
+            if index in seen:
+                cure = "Keep the name of the joint."
+                came = f"`{seen[index]}` and `{name}`"
+                raise DescriptionError(place, expected="each joint once", came=came, cure=cure)
+            seen[index], span = name, tree.q_spans[index]
             q[span] = finite_floats(np.atleast_1d(np.array(value)), place, q[span].shape)
         for name, rate in self.v.items():
             if name not in tree.freedom_names:

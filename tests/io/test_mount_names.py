@@ -125,6 +125,9 @@ def test_mounted_parts_have_wheels_motors_and_states_of_the_file_that_mounts_the
     q, v = found.keyframe("left_home")
     at = dict(zip(found.freedom_names, found.rate(q, v), strict=True))
     assert (at["left_flap"], at["right_flap"]) == (0.3, 0.0)
+    # The names of a joint and of its body are the same number: that of this file holds.
+    both = BASE + MOUNTS + OUTER.replace("left_flap = 0.4", "left_disk = 0.9")
+    assert read(tmp_path, both).keyframe("left_home")[0][found.q_slice("left_disk")] == 0.9
     states = whole.keyframe("left_home")
     assert_close(found.pose(q, "camera"), whole.pose(states[0], "camera"), 1e-15)
 
@@ -162,6 +165,7 @@ def test_actuators_and_states_of_frames_of_urdf_files(tmp_path: Path) -> None:
         ("left_roll = 0.7", "left_rol = 0.7", ("[keyframes.away]", "q"), "'left_roll'"),
         ("left_roll = 0.7", "roll = 0.7", ("[keyframes.away]", "q"), "'left_roll'"),
         ("left_roll = 0.7", "left_roll = [0.7, 0.1]", ("[keyframes.away]", "q"), "shape"),
+        ("left_roll = 0.7", "left_roll = 0.7, left_disk = 0.1", ("[keyframes.away]", "q"), "once"),
         ("left_flap = 0.4, mast", "left_flop = 0.4, mast", ("[keyframes.left_home]", "q"), "flap"),
         ('"left_flap"', '"left_flip"', ('[[bodies]] "camera"', "parent"), "'left_flap'"),
         ('prefix = "left_"', 'prefix = "right_"', ('[[mount]] "module.toml"', ""), "twice"),
