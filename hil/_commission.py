@@ -37,8 +37,11 @@ from hil.state import acting, encoder_step
 
 FORMAT, VERSION = "concur rig commission", 1
 
+ROBOTS = ".toml", ".urdf", ".xacro", ".xml", ".mjcf"
+"""Suffixes of robot files."""
+
 LEAST, MOST = 0.6, 1.5
-"""Factors of the model between which direction and units are right: units differ by 2 or more."""
+"""Factors of the model that pass: a unit that is wrong by less than this is not seen."""
 
 UNSURE = 0.1
 """Standard deviation of a factor above which it proves nothing."""
@@ -86,7 +89,7 @@ class Commission:
     Parameters
     ----------
     rig : str
-        Hash of motors, drives and bus of the rig.
+        Hash of motors, drives, bus and robot of the rig.
     made : str
         Time, ISO 8601.
     emulated : bool
@@ -150,10 +153,19 @@ def _hash(document: Mapping[str, Any]) -> str:
 
 
 def rig_hash(rig: Rig) -> str:
-    """Hash of what commissioning is about: motors, drives and bus."""
+    """Hash of what commissioning is about: motors with their joints, drives, bus and robot."""
     bus = rig.bus.interface, rig.bus.channel, rig.bus.bitrate
-    modules = [hashlib.sha256(path.read_bytes()).hexdigest() for path in rig.drive_modules]
-    return hashlib.sha256(repr((rig.axes, bus, modules)).encode()).hexdigest()
+    found, source = rig.transmission, rig.task.source
+    ratios = found.motors, found.joints, found.ratios.tolist()
+    files = [path.read_bytes() for path in rig.drive_modules]
+    if source is not None:
+        files += [
+            content
+            for name, content in source.files.items()
+            if Path(name).suffix.lower() in ROBOTS and Path(name) != source.path
+        ]
+    parts = sorted(hashlib.sha256(content).hexdigest() for content in files)
+    return hashlib.sha256(repr((rig.axes, ratios, bus, parts)).encode()).hexdigest()
 
 
 def commission_file(rig: Rig) -> Path:
@@ -186,7 +198,16 @@ def load_commission(rig: Rig) -> Commission:
     except (KeyError, TypeError, AttributeError) as error:
         raise refusal("the result of a commissioning", f"an invalid file ({error})") from error
     if found.rig != rig_hash(rig):
-        raise refusal(f"motors, drives and bus of rig `{rig.name}`", "those of another rig file")
+        raise refusal(
+            f"motors, drives, bus and robot of rig `{rig.name}`", "those of another rig or robot"
+        )
+    for axis in rig.axes:
+        own = axes.get(axis.name)
+        if own is None or any(
+            row.finding is Finding.WRONG
+            for row in judged(axis.name, own.factor, own.deviation, own.zero, axis.position_limits)
+        ):
+            raise refusal(f"a result of axis `{axis.name}` that passes", f"{own}")
     if found.emulated:
         raise refusal("a commissioning of the real drives", "one of emulated drives")
     return found

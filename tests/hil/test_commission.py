@@ -196,6 +196,7 @@ def test_a_push_ends_at_rest_where_it_began():
 
 NUMBERED = AxisResult("vendor 1, serial number 7", "serial number", 1.0, 0.01, 0.0, 0.002, "")
 SIGNED = AxisResult("", "signature", 1.0, 0.01, 0.0, 0.002, "")
+RESULTS = dict.fromkeys(AXES, SIGNED) | {"turret": NUMBERED}
 
 
 @pytest.fixture
@@ -204,25 +205,31 @@ def written(tmp_path):
     path = tmp_path / "rig.toml"
     path.write_text((EXAMPLES / ROVER).read_text())
     rig = dataclasses.replace(rig_of(), path=path)
-    conclude(rig, {"turret": NUMBERED, "forearm": SIGNED}, False).write(commission_file(rig))
+    conclude(rig, RESULTS, False).write(commission_file(rig))
     return rig
 
 
 def test_the_file_comes_back(written):
     found = load_commission(written)
-    assert found.axes == {"turret": NUMBERED, "forearm": SIGNED}
+    assert found.axes == RESULTS
 
 
-@pytest.mark.parametrize("way", ["missing", "changed", "another rig", "emulated", "nonsense"])
+WAYS = {
+    "missing": "commission",
+    "changed": "a file that was changed",
+    "another rig": "those of another rig",
+    "another robot": "those of another rig or robot",
+    "another ratio": "those of another rig or robot",
+    "an axis without a result": "axis `forearm`",
+    "an axis that turns the other way": "axis `forearm`",
+    "emulated": "one of emulated drives",
+    "nonsense": "invalid file",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_files_that_permit_nothing(written, way):
     path = commission_file(written)
-    expected = {
-        "missing": "commission",
-        "changed": "a file that was changed",
-        "another rig": "those of another rig file",
-        "emulated": "one of emulated drives",
-        "nonsense": "invalid file",
-    }
     if way == "missing":
         path.unlink()
     elif way == "changed":
@@ -232,11 +239,27 @@ def test_files_that_permit_nothing(written, way):
     elif way == "another rig":
         axes = tuple(dataclasses.replace(axis, watchdog=0.07) for axis in written.axes)
         written = dataclasses.replace(written, axes=axes)
+    elif way == "another robot":
+        source = written.task.source
+        files = {name: text.replace(b"mass = ", b"mass = 2") for name, text in source.files.items()}
+        task = dataclasses.replace(written.task, source=dataclasses.replace(source, files=files))
+        written = dataclasses.replace(written, task=task)
+    elif way == "another ratio":
+        found = written.transmission
+        turned = dataclasses.replace(found, ratios=found.ratios * [1.0, 1.0, -1.0, 1.0, 1.0])
+        written = dataclasses.replace(written)
+        vars(written)["transmission"] = turned
+    elif way == "an axis without a result":
+        results = {name: axis for name, axis in RESULTS.items() if name != "forearm"}
+        conclude(written, results, False).write(path)
+    elif way == "an axis that turns the other way":
+        wrong_way = dataclasses.replace(SIGNED, factor=-1.0)
+        conclude(written, RESULTS | {"forearm": wrong_way}, False).write(path)
     elif way == "emulated":
-        conclude(written, {"turret": NUMBERED}, True).write(path)
+        conclude(written, RESULTS, True).write(path)
     else:
         path.write_text("[]")
-    with pytest.raises(RigFileError, match=expected[way]) as caught:
+    with pytest.raises(RigFileError, match=WAYS[way]) as caught:
         load_commission(written)
     assert "concur-rig commission" in caught.value.cure
 
@@ -249,6 +272,8 @@ def test_another_drive_is_refused_by_its_number_or_its_signature(written):
     known = load_commission(written)
     own = rows("turret", "identity (0x1018)", NUMBERED.identity)
     known.require(own)
+    for name in set(AXES) - {"turret", "forearm"}:
+        own += rows(name, "round trip of a report, ms", "2")
     for other in ([], rows("turret", "identity (0x1018)", "vendor 1, serial number 8")):
         with pytest.raises(ArmError, match="turret"):
             known.require(other)
