@@ -103,7 +103,8 @@ def new_folder(kind: str, folder: Path, source: Path | None = None) -> str:
             "option `--from`",
             expected=KINDS[kind] or f"no file with {kind}",
             came="no file" if source is None else str(source),
-            cure=f"Write for example: concur new urdf {folder} --from robot.urdf.",
+            cure=f"Write for example: concur new {kind if KINDS[kind] else 'urdf'} {folder} "
+            "--from robot.urdf.",
         )
     if source is not None and source.suffix.lower() != ".urdf":
         raise DescriptionError(

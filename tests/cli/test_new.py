@@ -217,6 +217,7 @@ def test_nothing_is_replaced_and_errors_leave_nothing(tmp_path):
         (["rover", tmp_path / "a b"], "with a letter first"),
         (["boat", tmp_path / "new"], "rover, floater, spacecraft, urdf"),
         (["spacecraft", tmp_path / "new"], "the URDF file of its arm, got no file"),
+        (["spacecraft", tmp_path / "new"], "concur new spacecraft"),
         (["spacecraft", tmp_path / "new", "--from", tmp_path / "file"], "a URDF file"),
         (["spacecraft", tmp_path / "new", "--from", wrong], "wrong.urdf, line"),
         (["spacecraft", tmp_path / "new", "--from", stiff], "at least three joints"),
