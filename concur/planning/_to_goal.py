@@ -48,6 +48,12 @@ BLOCKED = 3
 ALIKE = 0.01
 """Relative difference of excesses that count as alike."""
 
+SLOWER = (2.0, 4.0, 8.0)
+"""Durations that are tried where no shortest motion holds, in that of the nearest one."""
+
+EDGE = 0.3
+"""Sum of misses of the nearest motion up to which slower ones are tried, m and rad."""
+
 WAY_PROGRAMS = 20
 """Largest number of programs that find a way around obstacles."""
 
@@ -283,10 +289,13 @@ class Planner:
                 fresh = []
             if made is not None or self._blocked(tries):
                 break
+        if made is None and self.duration is None and aimed is search and not self._blocked(tries):
+            made = self._slower(search, min(tries, key=_off))
+            notes += [] if made is None else [f"{made[0].time:.4g} s"]
         if made is not None:
             best, path, u = made
         else:
-            best = min(tries, key=lambda one: one.excess + 10.0 * one.missed)
+            best = min(tries, key=_off)
             path, u = form.dense(start, best.unknowns, wanted)
         if aimed is not search:
             assert reach is not None
@@ -335,6 +344,17 @@ class Planner:
             refined = self._refined(search, one)
             if refined is not None:
                 return refined
+        return None
+
+    def _slower(self, search: Search, near: Found) -> tuple[Found, Path, Floats] | None:
+        """Motion of a longer duration, then shortened: near the edge of reach misses are cheap."""
+        for factor in SLOWER if near.missed <= EDGE else ():
+            given = replace(search, duration=factor * near.time)
+            found = given.solve(np.array([*near.unknowns[:-1], given.duration]))
+            made = self._best(given, [found]) if found.kept else None
+            if made is not None:
+                shorter = search.solve(made[0].unknowns)
+                return (self._best(search, [shorter]) if shorter.kept else None) or made
         return None
 
     def _check_start(self, start: Start) -> None:
@@ -568,3 +588,8 @@ class Planner:
             f"not reached in {len(notes)} guesses: `{name}` misses its goal by "
             f"{missed[name]:.3g} (m, rad), {cause}; the nearest is {nearest}"
         )
+
+
+def _off(found: Found) -> float:
+    """How far a motion is from one that counts."""
+    return found.excess + 10.0 * found.missed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import time
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from scipy.interpolate import CubicSpline
 
 import concur as cc
-from concur.planning import PlanLimits
+from concur.planning import PlanLimits, _to_goal
 from concur.robot import Obstacle
 from tests.benchmarks._plans import CASES
 from tests.oracles import Pinocchio
@@ -240,6 +241,38 @@ def test_motions_without_any_limit_but_a_speed_are_planned(floating) -> None:
     assert {row.quantity for row in found.rows} == {
         "duration", "speed of upper_arm", "speed of forearm",
     }  # fmt: skip
+
+
+@pytest.mark.by_default(2)
+@pytest.mark.parametrize(
+    ("place", "reached"),
+    [([1.87, 0.0], True), ([1.89, 0.0], False), ([1.86, 0.0], True), ([1.86, -0.1], True)],
+)
+def test_goals_at_the_edge_of_reach_are_those_of_slow_motions(place, reached) -> None:
+    """Beside the end of a stretched arm short motions save time; a motion of 3 s has enough."""
+    model = cc.reduce(cc.robots.planar_floater())
+    hand = [cc.Output("hand", "forearm", "R2", point=(1.0, 0, 0))]
+    problem = model, hand, [0, 0, 0, 0.5, -1.0], {"hand": place}, PlanLimits(torques=5, speeds=2.0)
+    assert cc.plan(*problem, time=3.0).reached is reached
+    found = cc.plan(*problem)
+    assert found.reached is reached
+    assert all(row.holds is not False for row in found.rows) or not reached
+    assert not reached or found.duration < 1.0
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize(("share", "reached"), [(1.01, True), (0.99, False)])
+def test_slower_motions_are_tried_for_small_misses(monkeypatch, share, reached) -> None:
+    """The nearest of the shortest motions misses the goal by an amount around the threshold."""
+    hand = [cc.Output("hand", "forearm", "R2", point=(1.0, 0, 0))]
+    problem = cc.reduce(cc.robots.planar_floater()), hand, [0, 0, 0, 0.5, -1.0], {"hand": [1.87, 0]}
+    monkeypatch.setattr(_to_goal, "EDGE", 0.0)
+    nearest = cc.plan(*problem, PlanLimits(speeds=2.0), guesses=1)
+    assert not nearest.reached
+    said = re.fullmatch(r"misses the goal by ([\d.]+), limits by .*", nearest.starts[0])
+    assert said is not None
+    monkeypatch.setattr(_to_goal, "EDGE", share * float(said[1]))
+    assert cc.plan(*problem, PlanLimits(speeds=2.0), guesses=1).reached is reached
 
 
 def test_what_is_impossible_from_the_start_is_refused(rover) -> None:
