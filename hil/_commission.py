@@ -294,12 +294,13 @@ class Commissioner(Controller):
 def _result(
     checks: Sequence[AxisCheck], factor: float, deviation: float, zero: float
 ) -> AxisResult:
-    identity = next(iter(_values(checks, "identity").values()), "")
-    trip = next(iter(_values(checks, "round trip").values()), "")
-    watchdog = [check.came for check in checks if check.what.startswith("watchdog")]
+    identity, trip, watchdog = (
+        next(iter(_values(checks, what).values()), "")
+        for what in ("identity", "round trip", "watchdog")
+    )
     by = "serial number" if "serial number" in identity else "signature"
     return AxisResult(
-        identity, by, factor, deviation, zero, 1e-3 * float(trip) if trip else None, watchdog[-1]
+        identity, by, factor, deviation, zero, 1e-3 * float(trip) if trip else None, watchdog
     )
 
 

@@ -19,6 +19,7 @@ from hil._commission import (
     AxisResult,
     Commission,
     Commissioner,
+    _result,
     commission_file,
     conclude,
     judged,
@@ -262,6 +263,14 @@ def test_files_that_permit_nothing(written, way):
     with pytest.raises(RigFileError, match=WAYS[way]) as caught:
         load_commission(written)
     assert "concur-rig commission" in caught.value.cure
+
+
+def test_a_drive_of_ones_own_may_report_nothing():
+    """Neither identity nor round trip, and its watchdog in a row of another name."""
+    found = _result(rows("arm", "gap of commands", "45 ms"), 1.0, 0.01, 0.02)
+    assert found == AxisResult("", "signature", 1.0, 0.01, 0.02, None, "")
+    last = rows("arm", "watchdog, 1", "once") + rows("arm", "watchdog, 2", "2 times")
+    assert _result(last, 1.0, 0.01, 0.02).watchdog == "2 times"
 
 
 def rows(name, what, came):
