@@ -62,7 +62,8 @@ class AxisResult:
     identity : str
         Identity as the drive reports it; "" if it reports none.
     bound_by : str
-        "serial number", or "signature": identity and round trip, for drives without a number.
+        "serial number", or "signature": identity and round trip, for drives without a number;
+        "nothing" for drives that report neither.
     factor, deviation : float
         Motion relative to that of the model by the same torques, and its standard deviation.
     zero : float
@@ -298,7 +299,9 @@ def _result(
         next(iter(_values(checks, what).values()), "")
         for what in ("identity", "round trip", "watchdog")
     )
-    by = "serial number" if "serial number" in identity else "signature"
+    by = "signature" if identity or trip else "nothing"
+    if "serial number" in identity:
+        by = "serial number"
     return AxisResult(
         identity, by, factor, deviation, zero, 1e-3 * float(trip) if trip else None, watchdog
     )

@@ -268,7 +268,9 @@ def test_files_that_permit_nothing(written, way):
 def test_a_drive_of_ones_own_may_report_nothing():
     """Neither identity nor round trip, and its watchdog in a row of another name."""
     found = _result(rows("arm", "gap of commands", "45 ms"), 1.0, 0.01, 0.02)
-    assert found == AxisResult("", "signature", 1.0, 0.01, 0.02, None, "")
+    assert found == AxisResult("", "nothing", 1.0, 0.01, 0.02, None, "")
+    for what in ("identity", "round trip of a report, ms"):
+        assert _result(rows("arm", what, "2"), 1.0, 0.01, 0.02).bound_by == "signature"
     last = rows("arm", "watchdog, 1", "once") + rows("arm", "watchdog, 2", "2 times")
     assert _result(last, 1.0, 0.01, 0.02).watchdog == "2 times"
 
