@@ -304,7 +304,7 @@ def _posed(
         rest = ca.SX(1, more) if row.unfelt is None else row.unfelt
         value, whole = row.row @ sdot + row.drift, ca.horzcat(row.row, rest)
         parts.append((whole / length, (low - value) / length, (high - value) / length))
-        sides += [(a == low, b == high) for a, b in zip(row.low, row.high, strict=True)]
+        sides += [(a >= low, b <= high) for a, b in zip(row.low, row.high, strict=True)]
     rows, low, high = (ca.vertcat(*part) for part in zip(*parts, strict=True))
     # CasADi raises an error for bounds that cross or are NaN.
     usable = ca.logic_and(_all(low <= high), ca.sumsqr(torque) <= LARGEST**2)

@@ -282,6 +282,23 @@ def test_a_least_torque_that_the_line_of_the_motor_does_not_reach_is_refused(
     assert 2.0 <= u[-1] <= 20.0 * (1.0 - speed / 3.0)
 
 
+@pytest.mark.parametrize("share", [0.9, 1.1, 1.5])
+def test_a_position_is_active_also_where_its_bound_is_beyond_that_of_the_speed(
+    share: float,
+) -> None:
+    """A joint outside its range, away by so many times the way at which both bounds meet."""
+    servo = rover(changed("forearm", limits=(-2.5, -0.9), speed_limit=0.8), 500.0)
+    rate, q = approach(servo), Q0.copy()
+    q[-1] = -2.5 - share * 2.0 * 0.8 / rate
+    sample = ReferenceSample(servo.output(q), np.zeros(5), np.zeros(5))
+    tick = servo.compile()
+    u = np.array(tick(q, np.zeros(5), sample))
+    back = servo.model.acceleration(q, np.zeros(5), u)[-1]
+    assert back == pytest.approx(min(share, 1.0) * 2.0 * rate * 0.8, rel=1e-2)
+    shown = {servo.limit_names[k] for k in np.flatnonzero(tick.buffers.active)}
+    assert shown == {"position of forearm"}
+
+
 @pytest.fixture
 def bounded(request: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """Bound the steps of all programs of laws made in this test, interpreted and compiled."""
