@@ -268,11 +268,10 @@ def numbers(scene_name: str, cells: dict[tuple[str, str], RunRecord]) -> dict[An
     table = cc.compare([still, *records], reference=scene.reference)
     labels = [row.label for row in table.table]
     name = next(label for label in labels if label.startswith("error of hand") and "rms" in label)
-    rows = [table[name], table[name.replace("rms", "at the end")], table["peak torque"]]
-    scale = (1e3, 1e3, 1.0)
+    rows = [table[name], table[name.replace("rms", "at the end")]]
     return {
-        key: tuple(row.values[k + 1] * s for row, s in zip(rows, scale, strict=True))
-        for k, key in enumerate(cells)
+        key: (*(1e3 * row.values[k + 1] for row in rows), np.abs(record.u_range).max())
+        for k, (key, record) in enumerate(zip(cells, records, strict=True))
     }
 
 

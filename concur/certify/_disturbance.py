@@ -56,7 +56,8 @@ class Disturbance:
                 continue
             value = finite_floats(getattr(self, name), f"{where}, `{name}`").copy()
             if value.ndim != 1 + len(tail) or value.shape[1:] != tail:
-                raise shape_error(f"{where}, `{name}`", (len(value), *tail), value.shape)
+                rows = len(value) if value.ndim else 1
+                raise shape_error(f"{where}, `{name}`", (rows, *tail), value.shape)
             value.setflags(write=False)
             object.__setattr__(self, name, value)
             largest = np.abs(value).max(initial=0.0)

@@ -13,7 +13,7 @@ from concur.control._inverse_kinematics import (
     inverse_kinematics,
 )
 from concur.control._joint_limits import SLACK as SLACK
-from concur.control._joint_limits import JointLimits, peak_label
+from concur.control._joint_limits import JointLimits, driven_by, peak_label
 from concur.control._kinds import GAINS, KINDS, gains_of_kind, law_of_kind, own_kind
 from concur.control._law import decoupling_margin, side
 from concur.control._law import signed_margin as signed_margin
@@ -88,6 +88,7 @@ __all__ = [
     "decoupling_margin",
     "decoupling_margins",
     "design_gains",
+    "driven_by",
     "gains_of_kind",
     "inverse_kinematics",
     "law_function",

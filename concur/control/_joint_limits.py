@@ -196,6 +196,37 @@ class JointLimits:
         return found
 
 
+def driven_by(robot: System, control: str) -> str:
+    """Name the kind of a control, since torques before and behind a gear do not compare.
+
+    Parameters
+    ----------
+    robot : System
+        The robot; a Lagrangian system has neither motors nor wheels.
+    control : str
+        One of its `control_names`.
+
+    Returns
+    -------
+    str
+        "motors" for one of its `motors`, on their side of the gear; "wheels" for the joint of a
+        wheel; "joints" for all others.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> robot = cc.robots.rover_arm()
+    >>> [cc.control.driven_by(robot, name) for name in robot.control_names[1:3]]
+    ['wheels', 'joints']
+    """
+    if control in {motor.name for motor in getattr(robot, "motors", ())}:
+        return "motors"
+    # A joint with several freedoms adds a suffix to the name of its body.
+    bodies = [wheel.body for wheel in getattr(robot, "wheels", ())]
+    rolls = any(control == b or control.startswith((f"{b}.", f"{b}[")) for b in bodies)
+    return "wheels" if rolls else "joints"
+
+
 def peak_label(name: str, unit: str) -> str:
     """Name the peak of a control: "peak torque of elbow".
 

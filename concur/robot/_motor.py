@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from numbers import Integral
 from typing import Annotated, Any, ClassVar, Literal, get_args
@@ -329,9 +329,9 @@ class Mimic:
     Parameters
     ----------
     body : str
-        Body whose joint follows.
+        Joint that follows, by its name or that of its body. A robot keeps the body's name.
     of : str
-        Body whose joint it follows.
+        Joint that it follows, likewise.
     multiplier : float
         Ratio of the velocities.
     offset : float
@@ -492,13 +492,21 @@ def ordered_mimics(
 ) -> tuple[Mimic, ...]:
     """Check joints that follow others; each comes after the one that it follows."""
     names = [body.name for body in bodies]
-    followers = [mimic.body for mimic in mimics]
+    labels = {body.joint_label: body.name for body in bodies} | {name: name for name in names}
     for mimic in mimics:
-        place = f"{where}, mimic `{mimic.body}`"
+        for attribute in ("body", "of"):
+            if getattr(mimic, attribute) not in labels:
+                place = f"{where}, mimic `{mimic.body}`, `{attribute}`"
+                raise unknown_name(place, "joint", getattr(mimic, attribute), list(labels))
+        if labels[mimic.body] == labels[mimic.of]:
+            raise _refusal(f"{where}, mimic `{mimic.body}`, `of`", "another joint", f"`{mimic.of}`")
+    given = [mimic.body for mimic in mimics]
+    mimics = [replace(m, body=labels[m.body], of=labels[m.of]) for m in mimics]
+    followers = [mimic.body for mimic in mimics]
+    for called, mimic in zip(given, mimics, strict=True):
+        place = f"{where}, mimic `{called}`"
         for attribute in ("body", "of"):
             name = getattr(mimic, attribute)
-            if name not in names:
-                raise unknown_name(f"{place}, `{attribute}`", "body", name, names)
             joint = bodies[names.index(name)].joint
             if joint.nv != 1 or name == names[0]:
                 base = "the base" if name == names[0] else f"with {joint.nv}"

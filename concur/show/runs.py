@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from concur.control import driven_by
 from concur.rounding import percent
 from concur.show._course import base_poses
 from concur.show._outputs import few, places
@@ -221,7 +222,7 @@ def control_panels(run: Any, bounds: Bounds = NOTHING, peaks: bool = True) -> li
             at = int(np.nanargmax(np.abs(values))) if np.isfinite(values).any() else 0
             label += f": peak {abs(values[at]):.3g} {unit} at {run.t[at]:.3g} s"
         curve = Curve(values, label, limits=limits, owner=owner, peak=peaks)
-        panels.setdefault((_driven(run.robot, name), unit), []).append(curve)
+        panels.setdefault((driven_by(run.robot, name).capitalize(), unit), []).append(curve)
     kinds = {"N": "force", "N m": "torque"}
     found = [
         Panel(f"{title}: {kinds.get(unit, 'control')}", f"{kinds.get(unit, 'control')} [{unit}]", c)
@@ -233,16 +234,6 @@ def control_panels(run: Any, bounds: Bounds = NOTHING, peaks: bool = True) -> li
         title = "Scale of the commanded acceleration (1: limits inactive)"
         found.append(Panel(title, "scale [1]", [Curve(run.scale, label)], zero=True))
     return found
-
-
-def _driven(robot: Any, control: str) -> str:
-    """Kind of a control: a motor before its gear, a wheel or a joint; their torques differ."""
-    if control in {motor.name for motor in getattr(robot, "motors", ())}:
-        return "Motors"
-    # A joint with several freedoms adds a suffix to the name of its body.
-    bodies = [wheel.body for wheel in getattr(robot, "wheels", ())]
-    rolls = any(control == b or control.startswith((f"{b}.", f"{b}[")) for b in bodies)
-    return "Wheels" if rolls else "Joints"
 
 
 def joint_panels(run: Any, bounds: Bounds = NOTHING) -> list[Panel]:
@@ -438,20 +429,11 @@ def comparison_figure(comparison: Any) -> Figure:
     for name, unit in comparison.runs[0].errors:
         errors = [run.errors[name, unit] for run in comparison.runs]
         add(f"Error of {name}", f"|error| [{unit}]", errors, log=True)
-    kinds = [
-        [
-            (_driven(run.robot, name), unit)
-            for name, unit in zip(run.robot.control_names, run.robot.control_units, strict=True)
-        ]
-        for run in comparison.runs
-    ]
-    for driven, unit in dict.fromkeys(kind for own in kinds for kind in own):
+    for kind in dict.fromkeys(kind for run in comparison.runs for kind in run.controls):
+        driven, unit = kind
         what = {"N m": "torques", "N": "forces"}[unit]
-        parts = [
-            run.u[:, [kind == (driven, unit) for kind in own]]
-            for run, own in zip(comparison.runs, kinds, strict=True)
-        ]
-        add(f"{driven}: norm of the {what}", f"|{what}| [{unit}]", parts)
+        own = [run.u[:, run.controls.get(kind, [])] for run in comparison.runs]
+        add(f"{driven.capitalize()}: norm of the {what}", f"|{what}| [{unit}]", own)
     margins = [np.reshape(run.margin, (-1, 1)) for run in comparison.runs]
     add("Decoupling margin", "margin [1]", margins)
     return chart("Comparison of runs", [], panels)

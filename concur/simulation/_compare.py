@@ -13,7 +13,7 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from concur.control import JointLimits, TrackingLaw, law_parameters
+from concur.control import JointLimits, TrackingLaw, driven_by, law_parameters
 from concur.errors import ConcurError, SimulationError, shown
 from concur.outputs import Output, Reference, reference_for
 from concur.results import Figures, JsonResult, Row, Table, aligned, picked, show
@@ -155,10 +155,13 @@ class RunRecord(JsonResult):
         }
 
     @property
-    def controls(self) -> dict[str, np.ndarray]:
-        """Columns of the controls by unit, N m or N."""
-        units = np.array(self.robot.control_units)
-        return {unit: np.flatnonzero(units == unit) for unit in dict.fromkeys(units.tolist())}
+    def controls(self) -> dict[tuple[str, str], list[int]]:
+        """Columns of the controls by what they drive, as `driven_by`, and unit, N m or N."""
+        columns: dict[tuple[str, str], list[int]] = {}
+        names = zip(self.robot.control_names, self.robot.control_units, strict=True)
+        for k, (name, unit) in enumerate(names):
+            columns.setdefault((driven_by(self.robot, name), unit), []).append(k)
+        return columns
 
     @property
     def duration(self) -> float:
@@ -521,10 +524,10 @@ def _measures(run: RunRecord) -> tuple[Measures, Measures, Measures]:
             (f"error of {name}, at the end", unit): float(np.linalg.norm(error[-1])),
         }
     controls: Measures = {}
-    for unit, own in run.controls.items():
+    for (driven, unit), own in run.controls.items():
         what = {"N m": "torque", "N": "force"}[unit]
-        controls[f"peak {what}", unit] = float(np.abs(run.u_range[:, own]).max())
-        controls[f"rms {what}, all controls", unit] = _rms(run, run.u[:, own])
+        controls[f"peak {what} of {driven}", unit] = float(np.abs(run.u_range[:, own]).max())
+        controls[f"{what} of {driven}, rms", unit] = _rms(run, run.u[:, own])
     whole: Measures = {("energy supplied by the controls", "J"): run.energy}
     whole["smallest decoupling margin", ""] = float(run.margin.min())
     return errors, controls, whole | {(BROKEN, ""): float(len(run.broken))}

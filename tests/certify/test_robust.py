@@ -339,6 +339,8 @@ def test_either_of_two_disturbances_needs_the_wider_tube():
     assert (one | still[1]).feedback.shape == (1, 3, 3)
     with pytest.raises(ShapeError):
         one | Disturbance(np.ones(2))
+    with pytest.raises(ShapeError, match=r"expected shape \(1,\), got shape \(\)"):
+        Disturbance(0.1)
     with pytest.raises(TypeError):
         one | 3
 

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -376,6 +377,17 @@ def test_mimic_joints_follow_the_joint_that_they_name(tmp_path: Path) -> None:
     assert not both.mimics
     assert_close(both.base.inertia.com, each.base.inertia.com, 1e-15)
     assert load(tmp_path, chain("fixed", '<mimic joint="other"/>')).nv == 6
+
+
+def test_couplings_name_joints_or_bodies(tmp_path: Path) -> None:
+    free = load(tmp_path, hand(""))  # joints `first` and `second` move `a` and `b`
+    expected = (cc.robot.Mimic("b", "a", -2.0),)
+    for pair in (("second", "first"), ("b", "first"), ("second", "a"), ("b", "a")):
+        assert replace(free, mimics=[cc.robot.Mimic(*pair, -2.0)]).mimics == expected
+    # The two names of one joint are no pair, nor are two couplings of one joint.
+    for wrong in ([("second", "b")], [("second", "a"), ("b", "a")], [("third", "a")]):
+        with pytest.raises(DescriptionError, match=f"mimic `{wrong[0][0]}`"):
+            replace(free, mimics=[cc.robot.Mimic(*pair) for pair in wrong])
 
 
 def test_drives_of_the_sidecar_name_joints(tmp_path: Path) -> None:

@@ -178,20 +178,13 @@ def test_torques_of_motors_are_named_so(run):
 
 def test_comparisons_add_no_torques_of_motors_to_those_of_joints():
     """Two runs, one with a motor and a wheel beside its joint, the other with a joint alone."""
-    parts = {"elbow": "Joints", "left": "Wheels", "left.x": "Wheels", "gear": "Motors"}
-    u = np.array([[3.0, 4.0, 12.0, 100.0]] * 5)
+    t, u = np.linspace(0.0, 1.0, 5), np.array([[3.0, 4.0, 12.0, 100.0]] * 5)
+    columns = {("joints", "N m"): [0], ("wheels", "N m"): [1, 2], ("motors", "N m"): [3]}
 
-    def one(count: int) -> SimpleNamespace:
-        robot = SimpleNamespace(
-            control_names=[*parts][:count],
-            control_units=["N m"] * count,
-            motors=[SimpleNamespace(name="gear")],
-            wheels=[SimpleNamespace(body="left")],
-        )
-        t = np.linspace(0.0, 1.0, 5)
-        return SimpleNamespace(robot=robot, u=u[:, :count], t=t, errors={}, margin=np.ones(5))
+    def one(controls: dict) -> SimpleNamespace:
+        return SimpleNamespace(u=u, t=t, errors={}, margin=np.ones(5), controls=controls)
 
-    runs = [one(4), one(1)]
+    runs = [one(columns), one({("joints", "N m"): [0]})]
     figure = comparison_figure(SimpleNamespace(names=["all", "joint"], runs=runs))
     drawn = {
         title(axes).partition(":")[0]: [line.get_ydata()[0] for line in axes.get_lines()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import replace
 
 import casadi as ca
 import numpy as np
@@ -58,8 +59,8 @@ def test_numbers_are_those_of_closed_forms():
     inside = np.abs(oscillation() @ [0.6, 0.8])[settled <= T]
     assert inside.max() <= 0.02
     assert np.abs(oscillation() @ [0.6, 0.8])[settled > T][-1] > 0.02
-    assert values["peak torque"] == 3.5  # over all stages, not the rows
-    assert values["rms torque, all controls"] == pytest.approx(
+    assert values["peak torque of joints"] == 3.5  # over all stages, not the rows
+    assert values["torque of joints, rms"] == pytest.approx(
         3 * np.sqrt(0.5 - np.sin(12) / 24), rel=1e-7
     )
     # Power 6 sin(t): positive until pi, then braking, which returns nothing.
@@ -173,3 +174,18 @@ def test_runs_that_cannot_be_compared_are_refused_with_the_reason(runs):
         cc.compare([first, moved], reference=reference)
     with pytest.raises(ConcurError, match="expected one of duration"):
         cc.compare([first])["speed"]
+
+
+def test_torques_before_and_behind_a_gear_stand_apart():
+    robot = cc.robots.rover_arm()
+    geared = cc.robot.Motor("gear", {"upper_arm": 0.1})
+    actuated = [name for name in robot.actuated if name != "upper_arm"]
+    robot = replace(robot, motors=[geared], actuated=actuated)
+    found = {name: cc.control.driven_by(robot, name) for name in robot.control_names}
+    assert found == {
+        "left_wheel": "wheels",
+        "right_wheel": "wheels",
+        "forearm": "joints",
+        "turret": "joints",
+        "gear": "motors",
+    }
