@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import casadi as ca
 import numpy as np
@@ -52,7 +53,15 @@ class Feasibility:
         Time up to which the reference could be followed, s.
     times, configurations, speeds : numpy.ndarray
         The motion, shapes (k,), (k, nq) and (k, ns).
+    margins : numpy.ndarray
+        Margins on the way, shape (k,).
     """
+
+    cure: ClassVar[str] = (
+        "Move the reference into reach and away from singular configurations, or start in another "
+        "posture."
+    )
+    """What to do where it does not."""
 
     feasible: bool
     why: str
@@ -61,6 +70,7 @@ class Feasibility:
     times: np.ndarray
     configurations: np.ndarray
     speeds: np.ndarray
+    margins: np.ndarray
 
     def require(self, name: str) -> None:
         """Raise unless the reference can be followed.
@@ -80,8 +90,7 @@ class Feasibility:
                 f"reference of `{name}`",
                 expected="a reference that the robot can follow",
                 came=self.why,
-                cure="Move the reference into reach and away from singular configurations, or "
-                "start elsewhere.",
+                cure=self.cure,
                 time=self.reached,
                 margin=self.margin,
             )
@@ -272,6 +281,7 @@ def feasibility(
         times[:count],
         np.array(path).reshape(count, self.nq),
         np.array(speeds).reshape(count, self.ns),
+        np.array(margins[:count]),
     )
 
 
@@ -288,7 +298,7 @@ class _Walk:
         """Configuration after a time, by the midpoint rule."""
         model = self.servo.model
         middle = self._advanced(q, model.velocity(q, self.following(q, twist)) * (time / 2))
-        return self._advanced(q, model.velocity(q, self.following(middle, twist)) * time)
+        return self._advanced(q, model.velocity(middle, self.following(middle, twist)) * time)
 
     def following(self, q: np.ndarray, twist: np.ndarray) -> np.ndarray:
         """Shape velocities (ns,) at which outputs on the reference follow its twist."""

@@ -26,6 +26,9 @@ CURE = (
 )
 """What to do about outputs that are singular in every configuration."""
 
+TURN = 0.05
+"""Largest part of the motion of the joints, rad or m, by which an edge of the reach is found."""
+
 SAMPLES = 16
 """Random configurations at which outputs are tried before a servo is made of them."""
 
@@ -218,7 +221,8 @@ def lost_direction(servo: LawCore, q: np.ndarray) -> str:
     Returns
     -------
     str
-        A clause that names the outputs and the direction, in the axes of their bodies.
+        A clause that names the outputs and the direction, in the axes of their bodies. At an edge
+        of the reach the direction points outwards, and the clause states it.
     """
     if servo.model.regularity(q) < servo.singular_margin:
         system = servo.model.system
@@ -234,15 +238,42 @@ def lost_direction(servo: LawCore, q: np.ndarray) -> str:
     scaled = servo.margins.scales[0][:, None] * servo.decoupling(q)
     direction = np.linalg.svd(scaled)[0][:, -1]
     joints = _alignment(servo, q, scaled)
+    edge = _outwards(servo, q, direction)
+    direction *= edge or 1.0
+    past = " and it reaches no farther that way" if edge else ""
     clauses, start = [], 0
     for output in servo.outputs:
         part = direction[start : start + output.dim]
         start += output.dim
         if np.linalg.norm(part) > 0.2:
-            clauses.append(_clause(servo, output, part / np.linalg.norm(part), q))
+            clauses.append(_clause(servo, output, part / np.linalg.norm(part), q, not edge))
     if len(clauses) == 1:
-        return f"nothing moves output {clauses[0]}{joints}"
+        return f"nothing moves output {clauses[0]}{past}{joints}"
     return f"outputs {' and '.join(clauses)} cannot be moved independently{joints}"
+
+
+def _outwards(servo: LawCore, q: np.ndarray, direction: np.ndarray) -> float:
+    """Sign of a lost direction that points out of the reach: both ways of the joints lead inwards.
+
+    The motion of the joints that leaves the outputs at rest moves them in its square. Zero where
+    that is to either side, as at a wrist, and where several motions leave them at rest.
+    """
+    model, robot = servo.model, servo.model.system
+    if not isinstance(robot, Mechanism) or servo.size != servo.ns:
+        return 0.0
+    ease = 1.0 / np.sqrt(np.diag(model.mass_matrix(q)))
+    scaled = servo.margins.scales[0][:, None] * servo.decoupling(q) * ease
+    if not np.isfinite(scaled).all():
+        return 0.0
+    step = np.linalg.svd(scaled)[2][-1] * ease
+    step *= TURN / np.abs(step).max()
+    here, sizes = servo.output(q), []
+    for way in (-1.0, 1.0):
+        moved = robot.normalize(robot.integrate(q, model.lift(q)[0] @ (way * step)))
+        error = np.asarray(servo.pose_error(moved, here))
+        sizes.append(float(direction @ (servo.margins.scales[0] * error)))
+    apart = min(sizes, key=abs)
+    return float(np.sign(apart)) if sizes[0] * sizes[1] > 0.0 else 0.0
 
 
 def _alignment(servo: LawCore, q: np.ndarray, scaled: np.ndarray) -> str:
@@ -261,14 +292,15 @@ def _alignment(servo: LawCore, q: np.ndarray, scaled: np.ndarray) -> str:
     return f"; {aligned_joints(names, rows[-1])}"
 
 
-def _clause(servo: LawCore, output: Output, part: np.ndarray, q: np.ndarray) -> str:
+def _clause(servo: LawCore, output: Output, part: np.ndarray, q: np.ndarray, either: bool) -> str:
+    """Output and direction; its largest part is positive if either sign will do."""
     if output.axes is not None:
         spatial = np.zeros(3)
         spatial[["xyz".index(axis) for axis in output.axes]] = part
         if output.relative_to is not None:
             spatial = servo.model.robot.pose(q, output.relative_to)[:3, :3] @ spatial
         inside = servo.model.robot.pose(q, output.body)[:3, :3].T @ spatial
-        inside *= np.sign(inside[np.argmax(np.abs(inside))])
+        inside *= np.sign(inside[np.argmax(np.abs(inside))]) if either else 1.0
         shown = ", ".join(f"{x:.2g}" for x in np.round(inside, 3) + 0.0)
         return f"`{output.name}` along ({shown}) of body `{output.body}`"
     names = zip(part, output.coordinate_names, strict=True)

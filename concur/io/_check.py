@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from concur.control import Reach, TorqueReserve, TrackingLaw, lost_direction
+from concur.control import Feasibility, Reach, TorqueReserve, TrackingLaw, lost_direction
 from concur.errors import DescriptionError, UnknownNameError
 from concur.files import is_file
 from concur.io._facts import suspicious_task, torque_limits
@@ -29,6 +29,9 @@ from concur.tables import located, read_toml, suggest_file
 CLOSE = 20.0
 """Multiple of the singular margin below which a configuration counts as nearly singular."""
 
+FALLEN = 0.2
+"""Share of the margin at the start from which on the least one is explained: joints turn fast."""
+
 OF_BASE = ("x", "y", "z", "qx", "qy", "qz", "qw")
 """Coordinates of a base on a `Free` joint."""
 
@@ -43,12 +46,15 @@ class Start:
         The task.
     reach : Reach
         Configurations along the reference, found from the start.
+    path : Feasibility
+        The exact motion along the reference, which wheels and momentum determine.
     reserve : TorqueReserve
         Shares of the limits of torques that the weight and the limits of joints need.
     """
 
     task: Task
     reach: Reach
+    path: Feasibility
     reserve: TorqueReserve
 
     @property
@@ -89,13 +95,14 @@ class Start:
     @property
     def lost(self) -> str:
         """Direction that is nearly lost at the start or on the way; empty if none is."""
-        bound, reach = CLOSE * self.servo.singular_margin, self.reach
-        least = int(reach.margins.argmin())
-        if self.margin < min(bound, reach.margins[least]):
+        bound = CLOSE * self.servo.singular_margin
+        way = self.path if self.path.feasible else self.reach
+        least = int(way.margins.argmin())
+        if self.margin < min(bound, way.margins[least]):
             return f"at the start, {lost_direction(self.servo, self.task.q0)}"
-        if reach.margins[least] < bound:
-            where = lost_direction(self.servo, reach.configurations[least])
-            return f"at t = {reach.times[least]:.3g} s, {where}"
+        if way.margins[least] < max(bound, FALLEN * self.margin):
+            where = lost_direction(self.servo, way.configurations[least])
+            return f"at t = {way.times[least]:.3g} s, {where}"
         return ""
 
     @property
@@ -115,10 +122,12 @@ class Start:
     @property
     def rows(self) -> tuple[Row, ...]:
         """Distances at the start and out of reach, margins, and shares of the torque limits."""
-        reach, least = self.reach, int(self.reach.margins.argmin())
+        reach, path = self.reach, self.path
         at, refused = f"t = {reach.times[reach.worst]:.3g} s", self.servo.margins.refused_below
-        where = f"t = {reach.times[least]:.3g} s"
-        where += f"; nearly singular {self.lost}" if self.lost else ""
+        lowest, time = path.margin, path.reached
+        if path.feasible:
+            time = path.times[int(path.margins.argmin())]
+        where = f"nearly singular {self.lost}" if self.lost else f"t = {time:.3g} s"
         away = [
             Row(f"distance of {name} to the reference at the start", size, unit=unit)
             for (name, unit), size in self.distances.items()
@@ -128,7 +137,6 @@ class Start:
             for (name, unit), size in self.residuals.items()
         ]
         margin = Row.judged("decoupling margin at the start", self.margin, refused, at_least=True)
-        lowest = float(reach.margins[least])
         smallest = Row("smallest margin on the reference", lowest, place=where)
         return (*away, *stays, margin, smallest, *self.reserve.rows)
 
@@ -187,7 +195,8 @@ class Check(JsonResult):
     @property
     def problems(self) -> tuple[str, ...]:
         """Assumptions that fail, and what is wrong with the start, in sentences."""
-        failures = (f"{row.id}: {row.why}" for row in self.audit.failures)
+        cures = {} if self.start is None else {"CON4": f". {self.start.path.cure}"}
+        failures = (f"{row.id}: {row.why}{cures.get(row.id, '')}" for row in self.audit.failures)
         return (*failures, *(() if self.start is None else self.start.problems))
 
     @property
@@ -196,8 +205,10 @@ class Check(JsonResult):
         return (*self.audit.rows, *(() if self.start is None else self.start.rows))
 
     @property
-    def tables(self) -> tuple[Table]:
-        """Symmetries."""
+    def tables(self) -> tuple[Table, ...]:
+        """Symmetries of a robot."""
+        if self.start is not None:
+            return ()
         rows = tuple(
             (row.joint, f"{row.whole.dim} {row.whole.name}", str(row.kept),
              "in part" if row.partly else row.reducible, row.evidence)
@@ -208,12 +219,14 @@ class Check(JsonResult):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Reduction, shape velocities, what is not part of the model, and the robot in words."""
+        """Reduction and shape velocities; of a robot its parts, and what the model leaves out."""
         found = [
             f"{self.model.kind} reduction: {self.model.reason}",
             f"shape velocities: {', '.join(self.model.shape_names)}",
-            *(f"not part of the model: {text}" for text in self.robot.unread),
         ]
+        if self.start is None:
+            found += [f"not part of the model: {text}" for text in self.robot.unread]
+            found.append(self.robot.summary())
         if self.start is not None:
             base, poses = self.robot.base, self.start.poses
             if isinstance(base.joint, Free):
@@ -229,7 +242,8 @@ class Check(JsonResult):
             for label, entries in _campaign(self.start.task).items():
                 names = ", ".join(entry["name"] + _support(entry) for entry in entries)
                 found.append(f"{label}: {names or 'none'}")
-        return (*found, self.robot.summary())
+            found.append("`concur check` of the robot lists its parts, motors and symmetries")
+        return tuple(found)
 
     @property
     def details(self) -> dict[str, Any]:
@@ -321,7 +335,8 @@ def check(
     along = subject.reference, subject.duration, subject.q0
     given = subject.operating or {}
     box = {key: given[key] for key in ("ranges", "speeds") if given.get(key) is not None}
-    start = Start(subject, servo.reach(*along), servo.torque_reserve(*along, **box))
+    path, reserve = servo.feasibility(*along), servo.torque_reserve(*along, **box)
+    start = Start(subject, servo.reach(*along), path, reserve)
     if servo.linearizes:
         _ = subject.statement  # an error in [proof] is found here
     warnings = suspicious_task(subject)

@@ -156,6 +156,8 @@ def _motors(robot: Any) -> list[str]:
                 shown = unit.format(**_UNITS[sides[side]])
                 text += f", {words} {_number(stated[name])} {shown}".rstrip()
                 text += " at the joint" if side == "joint" else ""
+                if name == "torque" and len(motor.ratios) == 1 and motor.reduction != 1.0:
+                    text += f" ({_number(limit * motor.reduction)} {sides['joint']} at the joint)"
         lines.append(f"{motor.name}: {text}")
     return lines
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -175,16 +176,32 @@ def _joint_findings(run: RunData) -> list[Row]:
         np.full(run.u.shape[1], np.inf) if real is None else real.values("torque_limit", run.robot)
     )
     cut = 100.0 * np.mean(np.abs(run.u) > most * (1.0 + SLACK), axis=0)
+    geared = _geared(run.robot)
     for k, name in enumerate(run.servo.model.control_names):
         label = peak_label(name, run.control_units[k])
         low, high = run.u_range[:, k].tolist()
         plain = Row.judged(label, low if -low > high else high, unit=run.control_units[k])
-        row, note = judged.pop(label, plain), f"the law asks for more in {cut[k]:.3g} % of the time"
-        peaks.append(replace(row, place=note) if cut[k] else row)
+        row, notes = judged.pop(label, plain), list[str]()
+        if name in geared:
+            ratio, unit = geared[name]
+            reached = low if row.value == low else high
+            notes.append(f"{reached * ratio:.3g} {unit} at the joint")
+        if cut[k]:
+            notes.append(f"the law asks for more in {cut[k]:.3g} % of the time")
+        peaks.append(replace(row, place="; ".join(notes)))
     idle = idle_numbers(run.robot) if real is None or not real.motors else ""
     note = "drives are ideal: these act with `motors` of [imperfections]"
     ideal = [Row("numbers of motors without effect", idle, place=note)] if idle else []
     return [*judged.values(), *peaks, *ideal]
+
+
+def _geared(robot: Any) -> dict[str, tuple[float, str]]:
+    """Ratio with sign, and unit of the joint's effort, by motor with a gear on one joint."""
+    motors = [m for m in getattr(robot, "motors", ()) if len(m.ratios) == 1 and m.reduction != 1.0]
+    if not motors:
+        return {}
+    efforts = dict(zip(robot.freedom_names, robot.effort_units, strict=True))
+    return {m.name: (x, efforts[joint]) for m in motors for joint, x in m.ratios.items()}
 
 
 def _slip_findings(run: RunData) -> list[Row]:

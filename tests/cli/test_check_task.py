@@ -142,3 +142,44 @@ def test_stages_are_those_of_the_task(tmp_path: Path) -> None:
 
 def test_a_robot_has_no_start() -> None:
     assert "start" not in json.loads(check("rover_arm", "--json")[1])
+
+
+SPINNING = """
+name = "hold"
+robot = "free_flyer"
+[[outputs]]
+name = "hand"
+body = "tool"
+group = "SE3"
+stiffness = 4.0
+damping = 4.0
+[reference.hand]
+kind = "hold"
+point = [0.95, 0.1, 0.05, 0.28, 0.0, 0.0, 0.96]
+[initial]
+start = "on reference"
+spin_deg = [0.0, -12.0, 0.0]
+[initial.near]
+spacecraft = [-0.5, -0.15, -0.2, 0.0, 0.0, 0.0, 1.0]
+turret = 0.5
+upper_arm = -1.5
+forearm = 2.1
+wrist_roll = 0.2
+wrist_pitch = -0.4
+hand = 0.8
+[simulation]
+duration = 4.0
+dt = 0.01
+"""
+
+
+def test_margin_is_that_of_the_motion_that_momentum_determines(tmp_path: Path) -> None:
+    path = tmp_path / "task.toml"
+    path.write_text(SPINNING)
+    task = load_task(path)
+    found = check_of(task)
+    (row,) = [row for row in found.rows if row.quantity == "smallest margin on the reference"]
+    assert row.value == pytest.approx(task.simulate().margin.min(), rel=1e-3)
+    # A hull that may stand anywhere has another one.
+    assert found.start is not None
+    assert abs(found.start.reach.margins.min() - row.value) > 0.1 * row.value

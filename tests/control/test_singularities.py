@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -351,6 +353,33 @@ def test_joints_are_named_near_a_singular_configuration_only(angle: float, named
     q = robot.neutral()
     q[-1] = angle
     assert ("align" in lost_direction(servo, q)) is named
+
+
+@pytest.mark.parametrize(("angle", "outwards"), [(0.01, 1.0), (np.pi - 0.01, -1.0)])
+def test_an_edge_of_the_reach_says_on_which_side_it_is(angle: float, outwards: float) -> None:
+    """A stretched arm reaches no farther from its foot, a folded one no nearer."""
+    inertia = Inertia(1.0, moments=(0.3, 0.3, 0.5))
+    bodies = [Body("floor", joints.Fixed())]
+    for name, place in (("upper", 0.0), ("fore", 1.0)):
+        at = Pose((place, 0, 0))
+        bodies.append(Body(name, joints.Revolute((0, 0, 1)), bodies[-1].name, at, inertia))
+    robot = Mechanism("arm", bodies)
+    tip = Output("tip", "fore", "R2", point=(0.7, 0, 0))
+    servo, q = Servo(reduce(robot), [tip], 4.0, 4.0), np.array([0.7, angle])
+    said = lost_direction(servo, q)
+    assert "and it reaches no farther that way; joints `upper`, `fore` align" in said
+    way = np.array([float(x) for x in re.findall(r"[-+]?\d+\.?\d*(?:e-?\d+)?", said)[:2]])
+    way = robot.pose(q, "fore")[:2, :2] @ way  # from the axes of the body
+    place = robot.pose(q, "fore")[:2] @ [0.7, 0, 0, 1]
+    assert way @ place / np.linalg.norm(place) == pytest.approx(outwards, abs=0.05)
+
+
+def test_aligned_axes_of_a_wrist_are_no_edge_of_the_reach() -> None:
+    robot = wrist()
+    servo = Servo(reduce(robot), [Output("tool", "last", "SO3")], 4.0, 4.0)
+    said = lost_direction(servo, np.array([0.3, 0.005, -0.2]))
+    assert "nothing moves output `tool`" in said
+    assert "no farther" not in said
 
 
 def wrist() -> Mechanism:
