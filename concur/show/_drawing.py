@@ -39,7 +39,7 @@ class Surface:
     body : str
         Name of the body.
     role : str
-        "base", "wheel" or "shape".
+        "base", "wheel", "support" or "shape".
     points : ndarray, shape (n, 3)
         Corners in the frame of the body, m.
     faces : ndarray, shape (m, 3)
@@ -112,6 +112,8 @@ class Drawing:
     ----------
     heavy : bool
         Whether it has masses, and so a centre of mass; declared frames have none.
+    supports : dict of str to ndarray, shape (3,)
+        Where the supports beside the wheels touch the ground, by name, in the frame of the base, m.
 
     Raises
     ------
@@ -137,6 +139,7 @@ class Drawing:
         self.joints = [
             body.name for body in self._bodies[1:] if body.name not in self._carriers | solid
         ]
+        self.supports = self._support_points()
         base = shapes.pop(self.root)
         wheels = {wheel.body for wheel in robot.wheels} - {self.root}
         drawn = [poses[body.name] for body in self._bodies]
@@ -147,6 +150,7 @@ class Drawing:
         self.surfaces = [_surface(self.root, "base", base)]
         for wheel in robot.wheels:
             self.surfaces.append(self._wheel(wheel, 0.05 * far or 0.05))
+        self.surfaces += [self._support(point) for point in self.supports.values()]
         for name, parts in shapes.items():
             if parts and name not in wheels:
                 self.surfaces.append(_surface(name, "shape", parts))
@@ -183,6 +187,17 @@ class Drawing:
             hands=points([(output.body, output.point) for output in self.outputs]),
             com=masses @ centres / masses.sum() if masses.sum() > 0 else centres[0],
         )
+
+    def _support_points(self) -> dict[str, Floats]:
+        """Points of contact of the supports in the frame of the base, on the ground of the wheels.
+
+        The height of a point in the file has no meaning if the wheels determine that of the ground.
+        """
+        normal, ground = _normal(self.robot), self.robot.ground_height
+        points = {n: np.array(at, float) for n, at in getattr(self.robot, "supports", {}).items()}
+        if ground is None:
+            return points
+        return {name: at + (ground - at @ normal) * normal for name, at in points.items()}
 
     def _poses(self, q: Any) -> dict[str, Floats]:
         return {b.name: np.asarray(self.robot.pose(q, b.name), float) for b in self.robot.bodies}
@@ -226,7 +241,7 @@ class Drawing:
         return carriers - {output.body for output in self.outputs} | wheels
 
     def _box(self, poses: dict[str, Floats]) -> trimesh.Trimesh:
-        """Box of a base without shapes: over its wheels, or up to the mounts of its arms."""
+        """Box of a base without shapes: over wheels and supports, or up to the mounts of arms."""
         to_root = np.linalg.inv(poses[self.root])
         base, near = self.robot.base, {self.root, *self._carriers}
         parents = {body.name: body.parent for body in self.robot.bodies}
@@ -239,7 +254,7 @@ class Drawing:
         if wheels:
             hubs = np.array([moved(to_root @ poses[w.body], np.array(w.center)) for w in wheels])
             radius = max(wheel.radius for wheel in wheels)
-            around = np.array([*hubs, *mounts])
+            around = np.array([*hubs, *mounts, *self.supports.values()])
             low, high = around.min(axis=0), around.max(axis=0)
             least = max(0.6 * float(np.max((high - low)[:2])), radius) or 0.1
             missing = np.maximum(0.0, least - (high - low)[:2])
@@ -270,6 +285,19 @@ class Drawing:
         # Lines on both faces, slightly outside, show the angle.
         marks = np.array([[[0, 0, z], [0.9, 0, z]] for z in (-0.22, 0.22)]) * radius
         return _surface(wheel.body, "wheel", [disc.apply_transform(turn)], moved(turn, marks))
+
+    def _support(self, point: Floats) -> Surface:
+        """A ball of about the size of a caster, which touches the ground in a point."""
+        radii = [wheel.radius for wheel in self.robot.wheels if wheel.radius]
+        radius = 0.5 * float(np.median(radii)) if radii else 0.05
+        ball = trimesh.creation.uv_sphere(radius, count=[SIDES + 1, SIDES])
+        ball.apply_translation(point + radius * _normal(self.robot))
+        return _surface(self.root, "support", [ball])
+
+
+def _normal(robot: Any) -> Floats:
+    """Normal of the ground in the frame of the base."""
+    return np.array(getattr(robot.base.joint, "normal", (0.0, 0.0, 1.0)), float)
 
 
 def _solid(body: Body) -> tuple[Shape, ...]:

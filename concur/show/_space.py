@@ -24,6 +24,7 @@ from concur.show.style import (
     COM,
     EDGE,
     FRAME_COLORS,
+    SUPPORT,
     WHEEL,
     Floats,
     output_color,
@@ -32,7 +33,12 @@ from concur.show.style import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LOOKS = {"base": (CHASSIS, 0.35), "wheel": (WHEEL, 1.0), "shape": ("#F0BC98", 1.0)}
+LOOKS = {
+    "base": (CHASSIS, 0.35),
+    "wheel": (WHEEL, 1.0),
+    "support": (SUPPORT, 1.0),
+    "shape": ("#F0BC98", 1.0),
+}
 """Colour and opacity of surfaces by their role."""
 
 BARS = {"strut": (EDGE, 1.4), "link": (ARM, 6.0), "stub": (ARM, 3.0)}
@@ -87,7 +93,7 @@ class SpaceRobot:
         marks = [
             ("joints", "o", 7 * weight, "#7A3300", "#7A3300"),
             *(
-                (f"output {output.name}", "D", 6 * small, output_color(number), "black")
+                (f"output {output.name}", "D", 7 * small, output_color(number), "black")
                 for number, output in enumerate(drawing.outputs)
             ),
             *[("centre of mass", "X", 8 * small, COM, "black")] * drawing.heavy,
@@ -95,7 +101,8 @@ class SpaceRobot:
         self._marks = [
             axes.plot(
                 [], [], [], ls="", marker=marker, ms=size, color=color, mec=edge, label=label,
-                zorder=4 if label == "joints" else 5,
+                # Points of outputs are seen before frames, symbols of joints and links.
+                zorder=4 if label == "joints" else 7,
             )[0]
             for label, marker, size, color, edge in marks
         ]  # fmt: skip
@@ -146,8 +153,10 @@ class SpaceRobot:
 
 
 def line_handles(robot: Mechanism) -> list[Any]:
-    """Legend entries for wheel angles and frames; they need `handler_map=TRIAD`."""
+    """Legend entries for supports, wheel angles and frames; they need `handler_map=TRIAD`."""
     handles: list[Any] = []
+    if getattr(robot, "supports", ()):
+        handles.append(Line2D([], [], color=SUPPORT, marker="o", ms=8, ls="", label="support"))
     if robot.wheels:
         # White on the dark of the wheel, as in the picture.
         dark = [patheffects.withStroke(linewidth=8.0, foreground=WHEEL)]

@@ -128,6 +128,10 @@ def draw_top_view(axes: Axes, run: Run) -> None:
         _draw_from_above(axes, drawing, at, strength)
     often = f"robot at {len(drawn)} instants" if len(drawn) > 1 else "robot"
     axes.patches[-len(drawing.surfaces)].set_label(often)
+    for part, patch in zip(reversed(drawing.surfaces), reversed(axes.patches), strict=False):
+        if part.role == "support":
+            patch.set_label("support")
+            break
     for place in places(run):
         if place.is_path:
             _draw_path(axes, run, place, [0, 1], end=False)

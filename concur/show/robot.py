@@ -116,7 +116,14 @@ def robot_figure(
         else:
             axes.legend(handles=handles, loc="upper left", handler_map=TRIAD)
         names = [(_text(body), at.poses[body.name][:3, 3]) for body in robot.bodies]
-        write_names(axes, names, np.concatenate([at.com[None], *busy]))
+        base = at.poses[drawing.root]
+        names += [(name, moved(base, point)) for name, point in drawing.supports.items()]
+        busy += [
+            points
+            for part, points in zip(drawing.surfaces, at.surfaces, strict=True)
+            if part.role == "support"
+        ]
+        write_names(axes, names, np.concatenate([at.com[None], at.hands, *busy]))
         return figure
 
 

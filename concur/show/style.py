@@ -33,6 +33,7 @@ REFERENCE = "#555555"
 CHASSIS = "#8FA3B5"
 EDGE = "#4F6272"
 WHEEL = "#2B2B2B"
+SUPPORT = "#8A6FB0"
 ARM = "#D55E00"
 
 COM = "#F0E442"
@@ -44,7 +45,7 @@ TIME = "time [s]"
 DPI = 144
 """Pixels per inch of pictures."""
 
-_LETTER = 0.55
+LETTER = 0.55
 """Mean width of a letter, as a share of the size of its font."""
 
 ROUNDING = 1e-12
@@ -159,16 +160,18 @@ def logarithmic(axes: Axes, floor: float = ROUNDING, span: float = 1e-9) -> None
     axes.set_yscale("log")
 
 
-def unmagnified(axes: Axes) -> None:
+def unmagnified(axes: Axes, least: float = 1e-9) -> None:
     """Widen the vertical axis where it would magnify rounding to the height of the panel.
 
     Parameters
     ----------
     axes : matplotlib.axes.Axes
         Axes with their lines.
+    least : float
+        Least height of the axis.
     """
     low, high = axes.get_ylim()
-    least = max(1e-9, 1e-6 * max(abs(low), abs(high)))
+    least = max(least, 1e-6 * max(abs(low), abs(high)))
     if high - low < least:
         axes.set_ylim((low + high - least) / 2, (low + high + least) / 2)
 
@@ -215,7 +218,7 @@ def wrapped(text: str, width: float, size: float) -> str:
     str
         The lines.
     """
-    most = max(int(72.0 * width / (_LETTER * size)), 1)
+    most = max(int(72.0 * width / (LETTER * size)), 1)
     lines = (textwrap.wrap(line, most, break_on_hyphens=False) for line in text.split("\n"))
     return "\n".join(part for parts in lines for part in parts or [""])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -84,6 +85,15 @@ def test_box_lies_between_the_wheels_and_carries_the_arm():
     assert 0.15 < high[1] < 0.25
     assert low[0] < 0.0 < 0.15 < high[0]
     assert (low[2], high[2]) == pytest.approx((0.1, 0.25))
+
+
+def test_box_reaches_from_the_wheels_to_the_supports():
+    """Supports at x = 0.9 m; the box is 0.88 times as long as from the axle to there."""
+    points = {"left": (0.9, 0.1, 0.0), "right": (0.9, -0.1, 0.0)}
+    box = Drawing(replace(rover_run().robot, supports=points), np.zeros(8)).surfaces[0].points
+    low, high = box.min(axis=0), box.max(axis=0)
+    assert (low[0], high[0]) == pytest.approx((0.054, 0.846))
+    assert (low[2], high[2]) == pytest.approx((0.1, 0.25))  # the arm alone gives the height
 
 
 def test_box_of_an_inertia_is_drawn_unless_the_body_has_a_shape(tmp_path):

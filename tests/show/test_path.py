@@ -54,6 +54,18 @@ def line(axes, label):
 # --- from above ----------------------------------------------------------------------------------
 
 
+def test_supports_are_seen_from_above_and_named(rover):
+    run = replace(rover, robot=replace(rover.robot, supports={"caster": (0.5, 0.1, 0.0)}))
+    (top,) = show.path_figure(run).axes
+    names = [text.get_text() for text in top.get_legend().get_texts()]
+    assert names == ["robot at 6 instants", "support", "base", "hand", "reference"]
+    (last,) = (patch.get_xy() for patch in top.patches if patch.get_label() == "support")
+    x, y, heading = run.q[-1, :3]
+    turn = np.array([[np.cos(heading), -np.sin(heading)], [np.sin(heading), np.cos(heading)]])
+    middle = (last.min(axis=0) + last.max(axis=0)) / 2
+    np.testing.assert_allclose(middle, turn @ [0.5, 0.1] + [x, y], atol=2e-3)
+
+
 def test_path_shows_the_run_in_true_proportion_and_fills_its_panel(rover, above):
     (top,) = above.axes
     assert top.get_aspect() == 1.0

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
+from mpl_toolkits.mplot3d import proj3d
 
 import concur as cc
 from concur.errors import DescriptionError, ShapeError
+from concur.show._drawing import Drawing
 
 J = cc.joints
 TURNED = cc.Pose((0.4, 0.1, 0.3), (0.5, -0.5, 0.5, 0.5))
@@ -132,6 +136,45 @@ def test_picture_shows_wheels_output_points_and_centre_of_mass():
     np.testing.assert_allclose(
         found["centre of mass"], [np.average(centres, axis=0, weights=masses)], atol=1e-14
     )
+
+
+def test_the_point_of_an_output_is_seen_before_frames_and_symbols():
+    """The hand is the origin of the last body, with its frame and its joint."""
+    robot = cc.robots.rover_arm()
+    hand = cc.Output("hand", "forearm", "R3")
+    figure = robot.plot([0, 0, 0, 0, 0, 0.3, 0.8, -1.2], [hand])
+    (axes,) = figure.axes
+    figure.canvas.draw()
+    (mark,) = (line for line in axes.get_lines() if line.get_label() == "output hand")
+    x, y, _ = proj3d.proj_transform(*np.ravel(mark.get_data_3d()), axes.get_proj())
+    column, row = axes.transData.transform((x, y)).round().astype(int)
+    picture = np.asarray(figure.canvas.buffer_rgba())[::-1]
+    around = picture[row - 1 : row + 2, column - 1 : column + 2, :3].reshape(-1, 3)
+    wanted = np.round(255 * np.array(mpl.colors.to_rgb(mark.get_markerfacecolor())))
+    assert np.abs(around - wanted).max() <= 2, around
+
+
+@pytest.mark.parametrize("height", [0.0, 0.7])
+def test_supports_stand_on_the_ground_with_their_names(height):
+    """The height of the point in the file has no meaning: the wheels touch the ground at -0.1 m."""
+    rover = cc.robots.rover_arm()
+    points = {"left caster": (0.5, 0.1, height), "right caster": (0.5, -0.1, height)}
+    robot = replace(rover, supports=points)
+    turn = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    q = robot.neutral()
+    q[:3] = 2.0, 1.0, np.pi / 2
+    figure = robot.plot(q)
+    (axes,) = figure.axes
+    names = {this.get_text(): this.point for this in axes.texts if isinstance(this, Annotation)}
+    drawing = Drawing(robot, q)
+    balls = [at for part, at in zip(drawing.surfaces, drawing.at(q).surfaces, strict=True)
+             if part.role == "support"]  # fmt: skip
+    for (name, point), ball in zip(points.items(), balls, strict=True):
+        place = np.array([2.0, 1.0, -0.1]) + turn @ [*point[:2], 0.0]
+        np.testing.assert_allclose(names[name], place, atol=1e-12)
+        np.testing.assert_allclose(ball[np.argmin(ball[:, 2])], place, atol=1e-12)
+        np.testing.assert_allclose(ball.mean(axis=0)[:2], place[:2], atol=1e-3)
+    assert "support" in {text.get_text() for text in figure.legends[0].get_texts()}
 
 
 @pytest.mark.parametrize("part", [lambda figure: figure, lambda figure: figure.subfigures(1, 2)[1]])

@@ -1,6 +1,7 @@
 """The robot in the browser stands where the robot stands."""
 
 import contextlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ from scipy.spatial.transform import Rotation
 
 from concur.io import load_task
 from concur.outputs import Output
-from concur.show.viewer._scene import Scene, demanded_place, placed
+from concur.show.style import SUPPORT
+from concur.show.viewer._scene import Scene, color, demanded_place, placed
 from tests.ports import free_port
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -59,6 +61,24 @@ def test_parts_move_with_their_bodies(file):
                 np.testing.assert_allclose(placed(mesh), expected, atol=1e-6)
             for output, hand in zip(task.outputs, scene.hands, strict=True):
                 np.testing.assert_allclose(hand.position, hand_of(robot, output, q), atol=1e-9)
+
+
+def test_supports_are_balls_on_the_ground_of_the_viewer():
+    task = load_task(EXAMPLES / ROVER)
+    robot = replace(task.robot, supports={"caster": (0.5, 0.1, 0.0)})
+    q = np.asarray(task.q0, dtype=float)
+    server = viser.ViserServer(host="127.0.0.1", port=free_port(), verbose=False)
+    try:
+        scene = Scene(server, robot, task.outputs, q)
+        roles = [part.role for part in scene.drawing.surfaces]
+        mesh = scene.parts[roles.index("support")]
+    finally:
+        server.stop()
+    points = placed(mesh)
+    lowest = points[np.argmin(points[:, 2])]
+    there = (np.asarray(robot.pose(q, "chassis")) @ [0.5, 0.1, 0.0, 1.0])[:2]
+    np.testing.assert_allclose(lowest, [*there, -0.1], atol=1e-6)
+    assert tuple(mesh.color) == color(SUPPORT)
 
 
 @pytest.mark.parametrize("file", [ROVER, FLOATER])

@@ -19,7 +19,17 @@ from concur.errors import ConcurError
 from concur.robot import Mechanism, shortest_rotation
 from concur.show._drawing import Drawing
 from concur.show._outputs import position_axes
-from concur.show.style import ARM, CHASSIS, COM, EDGE, REFERENCE, WHEEL, Floats, output_color
+from concur.show.style import (
+    ARM,
+    CHASSIS,
+    COM,
+    EDGE,
+    REFERENCE,
+    SUPPORT,
+    WHEEL,
+    Floats,
+    output_color,
+)
 
 if TYPE_CHECKING:
     import viser
@@ -36,7 +46,7 @@ _FROM = np.array([-0.55, -0.75, 0.5])
 _OBLIQUE = 0.9
 """Angle from the arm to the first camera, rad: an arm that points at the camera looks short."""
 
-_PAINTS = {"base": CHASSIS, "wheel": WHEEL, "shape": ARM}
+_PAINTS = {"base": CHASSIS, "wheel": WHEEL, "support": SUPPORT, "shape": ARM}
 _BARS = {"strut": (EDGE, 0.012), "link": (ARM, 0.02), "stub": (ARM, 0.02)}
 """Colour and radius of bars by their role, as a fraction of the robot's size."""
 
