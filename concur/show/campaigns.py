@@ -15,9 +15,9 @@ from matplotlib.lines import Line2D
 
 from concur.campaign import is_share
 from concur.rounding import percent, percent_range
-from concur.show.charts import Curve, Panel, chart, tiles
+from concur.show.charts import WIDTH, Curve, Panel, chart, tiles
 from concur.show.page import Marked, Section, write_page
-from concur.show.style import EDGE, PALETTE, REFERENCE, ROUNDING
+from concur.show.style import EDGE, LETTER, PALETTE, REFERENCE, ROUNDING, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,6 +37,9 @@ _BINS = 30
 _THINNEST = 60  # bars that fit between the values and their limit, at most
 _RINGS = 5  # worst worlds that are marked
 _WORST = 3  # requirements whose worst worlds are drawn
+_TICK = 9.0  # size of the names of laws, points
+_LINES = 3  # lines of a name that is not turned, at most
+_AXIS = 0.8  # width of the numbers of a vertical axis, inches
 
 
 def robustness_figure(result: Any) -> Figure:
@@ -84,20 +87,37 @@ def laws_figure(comparison: Any) -> Figure:
         unit, peak = next(iter(law.peak.items()))
         label = "Peak torque [% of limit]" if shares else f"Largest control [{unit}]"
         panels.setdefault(label, []).append(100.0 * law.share if shares else peak)
-    with tiles(len(panels), "Laws in the same worlds", height=2.6) as grid:
+    names, look, height = _law_labels([law.name for law in laws])
+    title = "Laws in the same worlds"
+    with tiles(len(panels), title, height=2.2 + height, columns=1) as grid:
         for axes, (title, parts) in zip(grid, panels.items(), strict=True):
-            _strips(axes, title, [law.name for law in laws], parts)
+            _strips(axes, title, parts)
+            axes.set_xticks(range(len(names)), names, **look)
         figure = cast(Figure, grid[0].figure)
-        look: dict[str, Any] = {"color": EDGE, "linewidth": 1.4}
+        line: dict[str, Any] = {"color": EDGE, "linewidth": 1.4}
         lines = [
-            Line2D([], [], linestyle="-", label="median", **look),
-            Line2D([], [], linestyle="--", label="95 % of the worlds are below", **look),
+            Line2D([], [], linestyle="-", label="median", **line),
+            Line2D([], [], linestyle="--", label="95 % of the worlds are below", **line),
         ]
         figure.legend(handles=lines, loc="outside lower center", ncols=2, frameon=False)
     return figure
 
 
-def _strips(axes: Axes, title: str, names: list[str], parts: list[np.ndarray]) -> None:
+def _law_labels(names: list[str]) -> tuple[list[str], dict[str, Any], float]:
+    """Names of laws below a panel, in lines or upright, so that none covers its neighbour.
+
+    The names with their line breaks, how to turn them, and their height, inches.
+    """
+    room, letter = (WIDTH - _AXIS) / len(names), LETTER * _TICK / 72.0
+    words = max(len(word) for name in names for word in name.split())
+    lines = [wrapped(name, room - letter, _TICK) for name in names]
+    most = max(text.count("\n") for text in lines) + 1
+    if words * letter <= room - letter and most <= _LINES:
+        return lines, {"parse_math": False}, 1.25 * _TICK / 72.0 * most
+    return names, {"rotation": 90, "parse_math": False}, letter * max(map(len, names))
+
+
+def _strips(axes: Axes, title: str, parts: list[np.ndarray]) -> None:
     """A column of dots for each law, on a logarithmic scale if they spread over a decade."""
     known = np.concatenate([part[np.isfinite(part) & (part > 0.0)] for part in parts])
     least, most = (known.min(), known.max()) if known.size else (0.1, 1.0)
@@ -116,8 +136,6 @@ def _strips(axes: Axes, title: str, names: list[str], parts: list[np.ndarray]) -
                 axes.plot(ends, [max(value, floor)] * 2, style, color=EDGE, linewidth=1.4)
     axes.set_yscale("log" if wide else "linear")
     axes.set_title(title)
-    tilted: dict[str, Any] = {"rotation": 30, "ha": "right"} if len(names) > 3 else {}
-    axes.set_xticks(range(len(names)), names, **tilted)
 
 
 def extremes_figure(result: Any, curves: Sequence[Any] = ()) -> Figure:

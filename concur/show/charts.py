@@ -146,6 +146,8 @@ class Panel:
         Whether the vertical axis starts at zero.
     floor, span : float
         As of `logarithmic`.
+    least : float
+        Least height of a linear axis: smaller differences are not magnified.
     """
 
     title: str
@@ -155,6 +157,7 @@ class Panel:
     zero: bool = False
     floor: float = ROUNDING
     span: float = 1e-9
+    least: float = 1e-9
 
 
 def chart(title: str, t: ArrayLike, panels: Sequence[Panel], xlabel: str = TIME) -> Figure:
@@ -221,7 +224,7 @@ def draw(axes: Axes, t: ArrayLike, panel: Panel) -> int:
     else:
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:.5g}"))
         _draw_limits(axes, panel.curves, shared)
-        unmagnified(axes)
+        unmagnified(axes, panel.least)
         if panel.zero:
             high = axes.get_ylim()[1]
             axes.set_ylim(0.0, 1.05 * high if high > 0.0 else 1.0)
@@ -303,8 +306,10 @@ def _draw_limits(axes: Axes, curves: Sequence[Curve], shared: bool) -> None:
 
 
 @contextmanager
-def tiles(count: int, title: str, most: int = 0, height: float = 2.1) -> Iterator[list[Axes]]:
-    """Draw many small panels in rows of three.
+def tiles(
+    count: int, title: str, most: int = 0, height: float = 2.1, columns: int = 3
+) -> Iterator[list[Axes]]:
+    """Draw many small panels in rows.
 
     Parameters
     ----------
@@ -316,6 +321,8 @@ def tiles(count: int, title: str, most: int = 0, height: float = 2.1) -> Iterato
         Panels that are drawn at most; 0 for all.
     height : float
         Height of a panel, inches.
+    columns : int
+        Panels in a row, at most.
 
     Yields
     ------
@@ -323,7 +330,7 @@ def tiles(count: int, title: str, most: int = 0, height: float = 2.1) -> Iterato
         One for each panel that is drawn; their figure has this title.
     """
     drawn = min(count, most or count)
-    columns = max(1, min(3, drawn))
+    columns = max(1, min(columns, drawn))
     rows = max(1, -(-drawn // columns))
     with styled():
         figure = new_figure(max(WIDTH, 0.5 * WIDTH * columns), 0.6 + height * rows)

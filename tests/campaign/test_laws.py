@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -139,6 +140,37 @@ def test_the_figure_has_shares_in_percent_and_says_what_its_lines_are(
     for part in (legend, *(axes.title for axes in figure.axes)):
         box = part.get_window_extent()
         assert -1.0 <= box.x0 <= box.x1 <= figure.bbox.x1 + 1.0, part
+
+
+NAMES = (
+    "servo", "servo, integral", "passive, adapts", "joint space, damped", "sampled_adaptive",
+    "own.py:Idle, push = 1.0",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_names_of_laws_are_apart_and_inside_the_figure(count: int, outputs: int) -> None:
+    errors = {(f"hand {k}", "m"): np.linspace(0.01, 0.2, 5) for k in range(outputs)}
+    share = np.linspace(0.2, 0.4, 5)
+    law = LawInWorlds("", "rover", errors, share, {"N m": 5.0 * share}, {}, 5.0)
+    laws = [replace(law, name=name) for name in (*NAMES[: count - 1], NAMES[-1])]
+    figure = laws_figure(SimpleNamespace(laws=laws))
+    figure.canvas.draw()
+    for axes in figure.axes:
+        labels = axes.get_xticklabels()
+        texts = [label.get_text().replace("\n", " ") for label in labels]
+        assert texts == [law.name for law in laws]
+        boxes = [label.get_window_extent() for label in labels]
+        for left, right in itertools.pairwise(boxes):
+            assert left.x1 < right.x0, texts
+        for box in boxes:
+            assert figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1
+            assert box.y1 <= axes.get_window_extent().y0
+            assert not any(box.overlaps(one.get_window_extent()) for one in figure.legends)
+            assert not any(box.overlaps(one.title.get_window_extent()) for one in figure.axes)
+        assert axes.get_window_extent().height > 120.0
+        assert {label.get_fontsize() for label in labels} == {9.0}
 
 
 @pytest.mark.extended
