@@ -37,6 +37,35 @@ class Place:
         return self.axes[:2] == "xy" and self.output.relative_to is None
 
 
+@dataclass(frozen=True, eq=False)
+class Attitude:
+    """Attitude of an output in a run, with its reference.
+
+    Parameters
+    ----------
+    output : Output
+        The output.
+    actual, reference : ndarray, shape (k, n)
+        Unit quaternions with the scalar part last, headings in rad, or directions.
+    """
+
+    output: Output
+    actual: Floats
+    reference: Floats
+
+
+def attitudes(run: Any) -> list[Attitude]:
+    """Return the attitudes of the outputs of a run that have one, in output order."""
+    found, start = [], 0
+    for output in run.servo.outputs:
+        start += output.pose_size
+        size = 1 if output.group in ("SO2", "SE2") else output.lie.unit_size
+        if size and not output.is_function:
+            part = slice(start - size, start)
+            found.append(Attitude(output, run.pose[:, part], run.reference[:, part]))
+    return found
+
+
 def places(run: Any) -> list[Place]:
     """Return the positions of the outputs of a run or film that have one, in output order."""
     found, start = [], 0

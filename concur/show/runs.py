@@ -14,15 +14,19 @@ from scipy.spatial.transform import Rotation
 from concur.control import driven_by
 from concur.rounding import percent
 from concur.show._course import base_poses
-from concur.show._outputs import few, places
+from concur.show._outputs import Attitude, Place, attitudes, few, places
 from concur.show.charts import Curve, Panel, chart
 from concur.show.style import FRAME_COLORS, PALETTE, ROUNDING, output_color
+from concur.simulation import LEAST
 
 _RELATIVE = 1e-9
 """Part of a quantity up to which its residual is rounding."""
 
 _RARE = 0.02
 """Part of the samples of an error that may lie below the axis."""
+
+_LEAST_TURN = 1e-3
+"""Least height of an axis of an attitude, degrees: errors are in another figure."""
 
 _SAMPLES = 1000
 """Samples of the attitude."""
@@ -143,7 +147,7 @@ def _floor(norm: Floats) -> float:
 
 
 def output_panels(run: Any) -> list[Panel]:
-    """Positions of outputs beside their references, and the attitude of the base in degrees.
+    """Positions and attitudes of outputs beside their references, and the attitude of the base.
 
     Parameters
     ----------
@@ -157,17 +161,60 @@ def output_panels(run: Any) -> list[Panel]:
     """
     if not hasattr(run.robot, "bodies"):
         return configuration_panels(run.robot, run.q)
-    panels = []
-    for place in places(run):
-        frame, curves = place.output.relative_to, []
-        for letter, own, wanted in zip(place.axes, place.actual.T, place.reference.T, strict=True):
-            curves.append(Curve(own, letter, "wide", FRAME_COLORS["xyz".index(letter)]))
-            curves.append(Curve(wanted, look="dashes"))
-        curves.append(Curve(np.full(len(run.t), np.nan), "reference", "dashes"))
-        title = f"Position of {place.output.name}" + (f" in the frame of {frame}" if frame else "")
-        quantity = "relative position [m]" if frame else "position [m]"
-        panels.append(Panel(title, quantity, curves))
-    return [*panels, _attitude(run)]
+    panels = {place.output: [_position(place)] for place in places(run)}
+    for one in attitudes(run):
+        panels.setdefault(one.output, []).append(_turned(one))
+    in_order = [panel for output in run.servo.outputs for panel in panels.get(output, ())]
+    return [*in_order, _attitude(run)]
+
+
+def _position(place: Place) -> Panel:
+    """Coordinates of an output in inertial axes, or in those of another body."""
+    title, frame = f"Position of {place.output.name}", place.output.relative_to
+    curves = _followed(place.axes, place.actual, place.reference)
+    quantity = "relative position [m]" if frame else "position [m]"
+    return Panel(title + _frame(place.output), quantity, curves)
+
+
+def _turned(one: Attitude) -> Panel:
+    """Attitude of an output from that at the start, degrees; a direction has no angle about it."""
+    name, where = one.output.name, _frame(one.output)
+    both, size = (one.actual, one.reference), one.actual.shape[1]
+    if size == 3:
+        curves = _followed("xyz", *both)
+        return Panel(f"Direction of {name}{where}", "direction [1]", curves)
+    if size == 1:
+        about = np.unwrap(np.hstack(both), axis=0) - one.actual[0]
+        about[:, 1] -= 2.0 * np.pi * np.round(about[0, 1] / (2.0 * np.pi))  # whole turns away
+        kind, letters, angles = "Heading", "z", [np.degrees(about[:, [k]]) for k in range(2)]
+    else:
+        turns = [Rotation.from_quat(part) for part in both]
+        kind, letters, angles = "Attitude", "xyz", [_vectors(turn, turns[0][0]) for turn in turns]
+    curves = _followed(letters, angles[0], angles[1], "about {}")
+    title = f"{kind} of {name}{where}, from that at the start"
+    return Panel(title, "rotation [deg]", curves, least=_LEAST_TURN)
+
+
+def _followed(letters: str, actual: Floats, reference: Floats, label: str = "{}") -> list[Curve]:
+    """Columns about or along axes, each with a dashed reference."""
+    curves = []
+    for letter, own, wanted in zip(letters, actual.T, reference.T, strict=True):
+        color = FRAME_COLORS["xyz".index(letter)]
+        curves += [Curve(own, label.format(letter), "wide", color), Curve(wanted, look="dashes")]
+    return [*curves, Curve(np.full(len(actual), np.nan), "reference", "dashes")]
+
+
+def _frame(output: Any) -> str:
+    """The frame of an output in words; empty for the inertial one."""
+    return f" in the frame of {output.relative_to}" if output.relative_to else ""
+
+
+def _vectors(turns: Rotation, first: Rotation) -> Floats:
+    """Rotation vectors from an orientation, degrees; NaN where they turn round at half a turn."""
+    vectors = np.degrees((turns * first.inv()).as_rotvec())
+    jumps = np.linalg.norm(np.diff(vectors, axis=0, prepend=vectors[:1]), axis=1) > 180.0
+    vectors[jumps] = np.nan
+    return np.asarray(vectors)
 
 
 def _attitude(run: Any) -> Panel:
@@ -175,19 +222,18 @@ def _attitude(run: Any) -> Panel:
     chosen = few(run, _SAMPLES)
     t, turns = run.t[chosen], Rotation.from_matrix(base_poses(run, chosen)[:, :3, :3])
     steps = (turns[:-1].inv() * turns[1:]).magnitude() if len(t) > 1 else np.zeros(1)
-    vectors = (turns * turns[0].inv()).as_rotvec()
-    if np.abs(vectors[:, :2]).max() <= _RELATIVE:
-        heading = np.degrees(np.unwrap(vectors[:, 2]))
+    angles = (turns * turns[0].inv()).as_rotvec()
+    if np.abs(angles[:, :2]).max() <= _RELATIVE:
+        heading = np.degrees(np.unwrap(angles[:, 2]))
         curves = [Curve(heading, "about z", color=FRAME_COLORS[2], t=t)]
         return Panel("Heading of the base, from that at the start", "rotation [deg]", curves)
-    vectors = np.degrees(vectors)
-    jumps = np.linalg.norm(np.diff(vectors, axis=0, prepend=vectors[:1]), axis=1) > 180.0
-    vectors[jumps] = np.nan  # the vector turns round at half a turn
+    vectors = _vectors(turns, turns[0])
     curves = [
         Curve(vectors[:, k], f"about {letter}", color=FRAME_COLORS[k], t=t)
         for k, letter in enumerate("xyz")
     ]
-    label = f"angle, {np.degrees(steps.sum()):.3g}° in all"
+    end, total = np.degrees([np.linalg.norm(angles[-1]), steps.sum()])
+    label = f"angle, {end:.3g}° at the end, {total:.3g}° in sum"
     curves.append(Curve(np.linalg.norm(vectors, axis=1), label, "dashes", t=t))
     return Panel("Attitude of the base, from that at the start", "rotation [deg]", curves)
 
@@ -220,7 +266,7 @@ def control_panels(run: Any, bounds: Bounds = NOTHING, peaks: bool = True) -> li
         label = str(name)
         if peaks:
             at = int(np.nanargmax(np.abs(values))) if np.isfinite(values).any() else 0
-            label += f": peak {abs(values[at]):.3g} {unit} at {run.t[at]:.3g} s"
+            label += f": peak {values[at]:.3g} {unit} at {run.t[at]:.3g} s"
         curve = Curve(values, label, limits=limits, owner=owner, peak=peaks)
         panels.setdefault((driven_by(run.robot, name).capitalize(), unit), []).append(curve)
     kinds = {"N": "force", "N m": "torque"}
@@ -417,18 +463,23 @@ def comparison_figure(comparison: Any) -> Figure:
     panels = []
 
     def add(title: str, quantity: str, parts: list[Floats], log: bool = False) -> None:
-        curves = []
+        curves, floor = [], np.inf
         for number, part in enumerate(parts):
             name, run = comparison.names[number], comparison.runs[number]
             # Curves that coincide remain visible.
             style = {"linewidth": max(1.2, 3.2 - 0.8 * number), "color": PALETTE[number % 7]}
             if part.shape[1]:
-                curves.append(Curve(np.linalg.norm(part, axis=1), name, t=run.t, style=style))
-        panels.append(Panel(title, quantity, curves, log=log, zero=not log))
+                norm = np.linalg.norm(part, axis=1)
+                floor = min(floor, _floor(norm))
+                curves.append(Curve(norm, name, t=run.t, style=style))
+        panels.append(Panel(title, quantity, curves, log=log, zero=not log, floor=floor))
 
     for name, unit in comparison.runs[0].errors:
         errors = [run.errors[name, unit] for run in comparison.runs]
-        add(f"Error of {name}", f"|error| [{unit}]", errors, log=True)
+        # Errors that start at zero do not fall over decades: a linear axis shows how they differ.
+        away = any(np.linalg.norm(error[0]) > LEAST for error in errors)
+        rounding = max(map(_largest, errors)) <= _RELATIVE
+        add(f"Error of {name}", f"|error| [{unit}]", errors, log=away or rounding)
     for kind in dict.fromkeys(kind for run in comparison.runs for kind in run.controls):
         driven, unit = kind
         what = {"N m": "torques", "N": "forces"}[unit]

@@ -1,5 +1,6 @@
 """Motions in time: closed loops on the full-order plant, and reduced models under torques."""
 
+from concur.simulation._compare import LEAST as LEAST
 from concur.simulation._compare import Comparison, ComparisonRow, RunRecord, compare
 from concur.simulation._disturbances import GravityGradient, Wrench
 from concur.simulation._driver import program_run

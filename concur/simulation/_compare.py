@@ -13,12 +13,12 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from concur.control import JointLimits, TrackingLaw, driven_by, law_parameters
+from concur.control import JointLimits, TrackingLaw, driven_by, law_parameters, peak_label
 from concur.errors import ConcurError, SimulationError, shown
 from concur.outputs import Output, Reference, reference_for
 from concur.results import Figures, JsonResult, Row, Table, aligned, picked, show
 from concur.robot import Mechanism, control_velocities, coordinates
-from concur.simulation._findings import SETTLED, findings, settling_time
+from concur.simulation._findings import SETTLED, findings, largest_error, settling_time
 from concur.simulation._motors import heat_of, heat_rows
 from concur.simulation._plant import Plant
 from concur.simulation._record import Recorder
@@ -130,13 +130,14 @@ class RunRecord(JsonResult):
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """Judged numbers; else errors at the end, smallest margin, and limits of joints."""
+        """Judged numbers; else errors, smallest margin, and limits of joints."""
         found = [Row("stopped early", self.stopped, holds=False)] if self.stopped else []
         if self.judged:
             return (*found, *self.judged)
         for (name, unit), error in self.errors.items():
-            end = float(np.linalg.norm(error[-1]))
-            found.append(Row(f"error of {name}, at the end", end, unit=unit))
+            norm = np.linalg.norm(error, axis=1)
+            found.append(largest_error(name, unit, self.t, norm))
+            found.append(Row(f"error of {name}, at the end", float(norm[-1]), unit=unit))
         if self.margin.size:
             found.append(Row("smallest decoupling margin", float(self.margin.min())))
         return (*found, *self.limit_rows)
@@ -251,10 +252,15 @@ class Comparison(JsonResult):
 
     @cached_property
     def table(self) -> tuple[ComparisonRow, ...]:
-        """Quantities side by side: settling, overshoot, errors, torques, energy and margin."""
+        """Quantities side by side: settling, overshoot, errors, torques, energy and margin.
+
+        Robots with the same controls have a row for the peak of each.
+        """
+        named = {(*run.robot.control_names, *run.robot.control_units) for run in self.runs}
+        measures = [_measures(run, each=len(named) == 1) for run in self.runs]
         return tuple(
             ComparisonRow(label, unit, tuple(part.get((label, unit)) for part in parts))
-            for parts in zip(*map(_measures, self.runs), strict=True)
+            for parts in zip(*measures, strict=True)
             for label, unit in dict.fromkeys(key for part in parts for key in part)
         )
 
@@ -509,8 +515,11 @@ Measures: TypeAlias = dict[tuple[str, str], float | None]
 """Numbers by label and unit; None without a meaning."""
 
 
-def _measures(run: RunRecord) -> tuple[Measures, Measures, Measures]:
-    """Numbers of a run: of its length and errors, of its controls, and of the whole."""
+def _measures(run: RunRecord, each: bool) -> tuple[Measures, Measures, Measures]:
+    """Numbers of a run: of its length and errors, of its controls, each or not, and of the whole.
+
+    The peak of a control has a sign, as in the rows of a run.
+    """
     errors: Measures = {("duration", "s"): run.duration}
     for (name, unit), error in run.errors.items():
         norm = np.linalg.norm(error, axis=1)
@@ -521,6 +530,7 @@ def _measures(run: RunRecord) -> tuple[Measures, Measures, Measures]:
             (f"settling time of {name}, to {100 * SETTLED:g} %", "s"): time,
             (f"overshoot of {name}", "%"): max(0.0, 100.0 * opposite) if away else None,
             (f"error of {name}, rms", unit): _rms(run, error),
+            (f"error of {name}, largest", unit): float(norm.max()),
             (f"error of {name}, at the end", unit): float(np.linalg.norm(error[-1])),
         }
     controls: Measures = {}
@@ -528,6 +538,10 @@ def _measures(run: RunRecord) -> tuple[Measures, Measures, Measures]:
         what = {"N m": "torque", "N": "force"}[unit]
         controls[f"peak {what} of {driven}", unit] = float(np.abs(run.u_range[:, own]).max())
         controls[f"{what} of {driven}, rms", unit] = _rms(run, run.u[:, own])
+        for k in own if each else ():
+            low, high = run.u_range[:, k].tolist()
+            label = peak_label(run.robot.control_names[k], unit)
+            controls.setdefault((label, unit), low if -low > high else high)
     whole: Measures = {("energy supplied by the controls", "J"): run.energy}
     whole["smallest decoupling margin", ""] = float(run.margin.min())
     return errors, controls, whole | {(BROKEN, ""): float(len(run.broken))}

@@ -88,6 +88,7 @@ def _error_findings(run: RunData, tolerances: Tolerances) -> list[Row]:
         after = f"error of {name}, largest after {tolerances.evaluate_after:g} s"
         found += [
             Row.judged(f"error of {name}, initial", float(norm[0]), unit=unit),
+            largest_error(name, unit, run.t, norm),
             Row.judged(f"error of {name}, final", float(norm[-1]), tolerances.final_error, unit),
         ]
         if math.isfinite(tolerances.evaluate_after):
@@ -140,6 +141,13 @@ def _momentum_findings(run: RunData, tolerances: Tolerances, limited: float) -> 
         text = "momentum at the start, relative difference to the servo's"
         found.append(Row.judged(text, wrong.relative, place=note))
     return found
+
+
+def largest_error(name: str, unit: str, t: np.ndarray, norm: np.ndarray) -> Row:
+    """Largest error of an output over the whole run, and its time."""
+    most = int(np.argmax(norm))
+    value, place = float(norm[most]), f"at {t[most]:.4g} s"
+    return Row.judged(f"error of {name}, largest", value, unit=unit, place=place)
 
 
 def settling_time(t: np.ndarray, norm: np.ndarray) -> float:

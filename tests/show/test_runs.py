@@ -13,6 +13,7 @@ import pytest
 from matplotlib.text import Text
 from scipy.spatial.transform import Rotation
 
+import concur as cc
 from concur import show
 from concur.show.charts import Curve, Panel, chart, tiles
 from concur.show.report import write_report
@@ -135,13 +136,78 @@ def test_the_attitude_is_in_degrees_about_inertial_axes(angle):
     run.q[:, 3:7] = Rotation.from_rotvec(np.outer(turn, axis)).as_quat()
     axes = panel(run, "outputs", "Attitude of the base")
     assert axes.get_ylabel() == "rotation [deg]"
-    size = line(axes, f"angle, {np.degrees(angle):.3g}° in all")
+    end = np.degrees(abs((angle + np.pi) % (2 * np.pi) - np.pi))
+    size = line(axes, f"angle, {end:.3g}° at the end, {np.degrees(angle):.3g}° in sum")
     wrapped = np.abs((np.degrees(angle) * size.get_xdata() / 8 + 180.0) % 360.0 - 180.0)
     kept = np.isfinite(size.get_ydata())
     assert np.sum(~kept) == int((np.degrees(angle) + 180.0) // 360.0)
     np.testing.assert_allclose(size.get_ydata()[kept], wrapped[kept], atol=1e-5)
     first = [line(axes, f"about {name}").get_ydata()[9] for name in "xyz"]
     np.testing.assert_allclose(first, np.degrees(angle * size.get_xdata()[9] / 8) * axis, atol=1e-9)
+
+
+@pytest.mark.parametrize(("group", "first"), [("R3xSO3", 3), ("SE3", 3), ("SO3", 0)])
+@pytest.mark.parametrize("frame", [None, "bus"])
+def test_the_attitude_of_a_hand_and_its_reference_are_turned_from_the_start(group, first, frame):
+    run = flyer_run()
+    (hand,) = run.servo.outputs
+    run.servo.outputs = (replace(hand, group=group, relative_to=frame, point=(0.0, 0.0, 0.0)),)
+    run.pose, run.reference = run.pose[:, 3 - first :], run.reference[:, 3 - first :]
+    axis, start = np.array([2.0, -1.0, 2.0]) / 3.0, Rotation.from_euler("xyz", [0.4, 1.0, -2.0])
+    share = run.t / run.t[-1]
+    for poses, offset in ((run.pose, 0.0), (run.reference, 0.2)):
+        turn = Rotation.from_rotvec(np.outer(offset + share, axis)) * start
+        poses[:, first:] = turn.as_quat()
+    axes = panel(run, "outputs", "Attitude of hand")
+    where = f" in the frame of {frame}" if frame else ""
+    assert title(axes).replace("\n", " ") == f"Attitude of hand{where}, from that at the start"
+    assert axes.get_ylabel() == "rotation [deg]"
+    assert entries(axes) == ["about x", "about y", "about z", "reference"]
+    lines = [this for this in axes.get_lines() if np.isfinite(this.get_ydata()).all()]
+    for column, part in enumerate(axis):
+        actual, reference = lines[2 * column : 2 * column + 2]
+        np.testing.assert_allclose(actual.get_ydata(), np.degrees(share * part), atol=1e-9)
+        wanted = np.degrees((0.2 + share) * part)
+        np.testing.assert_allclose(reference.get_ydata(), wanted, atol=1e-9)
+    titles = [
+        title(one).partition(" of hand")[0] for one in show.run_figures(run)["outputs"]().axes
+    ]
+    assert titles[:-1] == (["Position"] if first else []) + ["Attitude"]
+
+
+@pytest.mark.parametrize(("group", "size"), [("SE2", 3), ("SO2", 1)])
+def test_the_heading_of_an_output_is_continuous_beside_its_reference(group, size):
+    run = rover_run()
+    run.servo.outputs = (cc.Output("nose", "chassis", group),)
+    heading = 0.5 + 9.0 * run.t / run.t[-1]
+    run.pose, run.reference = np.zeros((2, len(run.t), size))
+    run.pose[:, -1], run.reference[:, -1] = heading, heading + 0.1
+    run.pose[:, -1] = (run.pose[:, -1] + np.pi) % (2.0 * np.pi) - np.pi  # wrapped
+    run.reference[:, -1] += 4.0 * np.pi
+    axes = panel(run, "outputs", "Heading of nose")
+    actual, reference, _ = axes.get_lines()
+    np.testing.assert_allclose(actual.get_ydata(), np.degrees(heading - 0.5), atol=1e-9)
+    np.testing.assert_allclose(reference.get_ydata(), np.degrees(heading - 0.4), atol=1e-9)
+
+
+def test_the_direction_of_an_output_is_drawn_beside_its_reference():
+    run = flyer_run()
+    run.servo.outputs = (cc.Output("lamp", "link6", "S2", axis=(0.0, 0.0, 1.0)),)
+    run.pose, run.reference = run.pose[:, :3], run.reference[:, :3]
+    axes = panel(run, "outputs", "Direction of lamp")
+    for column in range(3):
+        own, wanted = axes.get_lines()[2 * column : 2 * column + 2]
+        np.testing.assert_array_equal(own.get_ydata(), run.pose[:, column])
+        np.testing.assert_array_equal(wanted.get_ydata(), run.reference[:, column])
+
+
+@pytest.mark.parametrize(("angle", "least"), [(4e-4, 1e-3), (4e-3, 0.0)])
+def test_attitudes_without_a_motion_are_not_magnified(angle, least):
+    run = flyer_run()
+    turn = np.outer(np.radians(angle) * run.t / run.t[-1], [0.0, 0.0, 1.0])
+    run.pose[:, 3:] = run.reference[:, 3:] = Rotation.from_rotvec(turn).as_quat()
+    low, high = panel(run, "outputs", "Attitude of hand").get_ylim()
+    assert high - low == pytest.approx(max(1.1 * angle, least), rel=1e-3)
 
 
 def test_the_heading_of_a_rover_is_continuous():
@@ -162,7 +228,8 @@ def test_controls_are_grouped_by_kind_and_unit_and_their_peaks_marked(run):
     for column, mark in enumerate(marks):
         name, values = run.servo.model.control_names[column], run.u[:, column]
         unit = run.control_units[column]
-        own = line(mark.axes, f"{name}: peak {np.abs(values).max():.3g} {unit} at")
+        # With its sign, as in the table.
+        own = line(mark.axes, f"{name}: peak {mark.get_ydata()[0]:.3g} {unit} at")
         np.testing.assert_array_equal(own.get_ydata(), values)
         assert abs(mark.get_ydata()[0]) == np.abs(values).max()
         assert mark.get_color() == own.get_color()
@@ -191,6 +258,46 @@ def test_comparisons_add_no_torques_of_motors_to_those_of_joints():
         for axes in figure.axes[:3]
     }
     assert drawn == {"Joints": [3.0, 3.0], "Wheels": [np.hypot(4.0, 12.0)], "Motors": [100.0]}
+
+
+def compared(*errors):
+    """The panel of errors of runs with these errors."""
+    t = np.linspace(0.0, 1.0, len(errors[0]))
+
+    def one(error):
+        parts = {("hand", "m"): np.outer(error, [0.6, 0.8])}
+        return SimpleNamespace(errors=parts, controls={}, t=t, margin=np.ones(len(t)))
+
+    names = [str(k) for k in range(len(errors))]
+    figure = comparison_figure(SimpleNamespace(names=names, runs=[one(e) for e in errors]))
+    figure.canvas.draw()
+    return figure.axes[0]
+
+
+def test_errors_of_runs_that_start_on_the_reference_can_be_told_apart():
+    """Errors of 2.83 and 3.13 mm: at least a twentieth of the height between them."""
+    rise = 1.0 - np.exp(-8.0 * np.linspace(0.0, 1.0, 500))
+    axes = compared(1e-13 + 2.83e-3 * rise, 1e-13 + 3.13e-3 * rise)
+    ends = [axes.transAxes.inverted().transform(
+        axes.transData.transform([1.0, this.get_ydata()[-1]]))[1] for this in axes.get_lines()[:2]
+    ]  # fmt: skip
+    assert ends[1] - ends[0] > 0.05, ends
+    assert axes.get_ylim()[0] == 0.0
+
+
+@pytest.mark.parametrize(("start", "scale"), [(0.99e-6, "linear"), (1.01e-6, "log")])
+def test_errors_that_fall_from_a_start_have_a_logarithmic_axis(start, scale):
+    fall = np.exp(-5.0 * np.linspace(0.0, 1.0, 500))
+    assert compared(start * fall, 0.5 * start * fall).get_yscale() == scale
+
+
+def test_single_samples_at_rounding_do_not_stretch_the_axis_of_a_comparison():
+    fall = 0.1 * np.exp(-5.0 * np.linspace(0.0, 1.0, 500))
+    touched = fall.copy()
+    touched[250] = 1e-13
+    low, high = compared(fall, touched).get_ylim()
+    assert 1e-5 < low < fall.min() < fall.max() < high
+    assert compared(1e-13 * fall, 1e-13 * fall).texts[0].get_text().startswith("zero within")
 
 
 @pytest.mark.parametrize(("ideal", "drawn"), [(0.9e-4, False), (1.1e-4, True)])

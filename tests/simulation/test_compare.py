@@ -67,6 +67,8 @@ def test_numbers_are_those_of_closed_forms():
     assert values["energy supplied by the controls"] == pytest.approx(12.0, rel=1e-6)
     assert values["smallest decoupling margin"] == pytest.approx(0.2)
     assert values["duration"] == 6.0
+    assert values["error of hand, largest"] == pytest.approx(1.0)
+    assert (values["peak torque of upper_arm"], values["peak torque of forearm"]) == (0.0, -3.5)
 
 
 def test_errors_at_the_start_too_small_have_no_settling_time():
@@ -189,3 +191,26 @@ def test_torques_before_and_behind_a_gear_stand_apart():
         "turret": "joints",
         "gear": "motors",
     }
+
+
+@pytest.mark.parametrize(("second", "each"), [("forearm", True), ("elbow", False)])
+def test_runs_with_the_same_controls_have_the_peak_of_each(second, each):
+    """A gear that changes one control shows, although another one has the largest torque."""
+    runs = [record(np.zeros((9, 2)), u_range=np.array([[-x, -9.0], [0.0, 9.0]])) for x in (2, 3)]
+    bodies = [
+        replace(b, name=second if b.name == "forearm" else b.name) for b in runs[1].robot.bodies
+    ]
+    runs[1] = replace(runs[1], robot=replace(runs[1].robot, bodies=bodies, actuated=None))
+    assert runs[1].robot.control_names == ("upper_arm", second)
+    table = cc.compare(runs, ["a", "b"])
+    assert table["peak torque of joints"].values == (9.0, 9.0)
+    labels = [row.label for row in table.table]
+    assert ("peak torque of upper_arm" in labels) == ("peak torque of forearm" in labels) == each
+    if each:
+        assert table["peak torque of upper_arm"].values == (-2.0, -3.0)
+        assert table["peak torque of forearm"].values == (9.0, 9.0)
+
+
+def test_a_recorded_run_has_the_largest_error_with_its_time():
+    (row,) = (r for r in record(oscillation()).rows if r.quantity == "error of hand, largest")
+    assert (row.value, row.unit, row.place) == (pytest.approx(1.0), "m", "at 0 s")

@@ -199,6 +199,20 @@ def test_tolerances_of_a_run(
     assert found[label].holds is (beyond is at_least)
 
 
+@pytest.mark.parametrize("row", [0, 4, -1])
+def test_the_largest_error_of_the_whole_run_has_its_time(row: int) -> None:
+    run = free_run()
+    error = np.full_like(run.error, 1e-3)
+    error[row] = 0.3, -0.4
+    found = {f.quantity: f for f in changed(run, error=error).findings(Tolerances(0.2))}
+    largest = found["error of hand, largest"]
+    assert (largest.value, largest.unit) == (pytest.approx(0.5), "m")
+    assert largest.place == f"at {run.t[row]:.4g} s"
+    assert (largest.limit, largest.holds) == (None, None)
+    after = found["error of hand, largest after 0.2 s"].value
+    assert after == pytest.approx(0.5 if row == -1 else np.hypot(1e-3, 1e-3))
+
+
 @pytest.mark.parametrize(
     ("low", "high", "peak"),
     [(-2.0, 1.0, -2.0), (-1.0, 2.0, 2.0), (-2.0, 2.0, 2.0), (1.0, 2.0, 2.0)],
