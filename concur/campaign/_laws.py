@@ -44,6 +44,8 @@ class LawInWorlds:
     errors : dict of (str, str) to numpy.ndarray
         Largest error of each output from some time on in each world, shape (n,), by name of the
         output and unit, m and rad apart; infinite where a run stops early or is not valid.
+    final : dict of (str, str) to numpy.ndarray
+        The same at the end, which `final_error` of the tolerances bounds.
     share : numpy.ndarray
         Largest share of a torque limit in each world, shape (n,); NaN without limits.
     peak : dict of str to numpy.ndarray
@@ -60,13 +62,14 @@ class LawInWorlds:
     >>> import numpy as np
     >>> from concur.campaign import LawInWorlds
     >>> off, share = {("hand", "m"): np.array([0.3])}, np.array([0.4])
-    >>> LawInWorlds("servo", "rover", off, share, {}, {}, 5.0).torque
+    >>> LawInWorlds("servo", "rover", off, off, share, {}, {}, 5.0).torque
     ('largest share of a torque limit', 0.4, '')
     """
 
     name: str
     robot: str
     errors: Mapping[tuple[str, str], np.ndarray]
+    final: Mapping[tuple[str, str], np.ndarray]
     share: np.ndarray
     peak: Mapping[str, np.ndarray]
     failures: Mapping[int, str]
@@ -105,12 +108,11 @@ class LawComparison(JsonResult):
     --------
     >>> import numpy as np
     >>> from concur.campaign import LawComparison, LawInWorlds
-    >>> off = np.array([0.3, 0.5, np.inf])
-    >>> servo = LawInWorlds(
-    ...     "servo", "rover", {("hand", "m"): off}, np.full(3, 0.4), {}, {2: "stopped"}, 5.0)
+    >>> off = {("hand", "m"): np.array([0.3, 0.5, np.inf])}
+    >>> servo = LawInWorlds("servo", "rover", off, off, np.full(3, 0.4), {}, {2: "stopped"}, 5.0)
     >>> found = LawComparison((servo,), 3, 0)
     >>> found.status, [row.shown for row in found.rows]
-    ('failed', ['0.5 m', 'inf m', 'inf m', '0.4', '1'])
+    ('failed', ['0.5 m', 'inf m', 'inf m', 'inf m', '0.4', '1'])
     """
 
     kind = "compare"
@@ -134,6 +136,8 @@ class LawComparison(JsonResult):
                     Row(f"error of {output}, {kind}", value, unit=unit, place=law.name)
                     for kind, value in quantiles_of(values).items()
                 ]
+                label, last = f"error of {output} at the end, worst", law.final[output, unit].max()
+                found.append(Row(label, float(last), unit=unit, place=law.name))
             label, torque, unit = law.torque
             found.append(Row(label, torque, unit=unit, place=law.name))
             failed = float(len(law.failures))
@@ -149,12 +153,13 @@ class LawComparison(JsonResult):
             force = f"{100 * torque:.3g} %" if not unit else f"{torque:.3g} {unit}"
             once = force, f"{len(law.failures)} of {self.worlds}"
             for k, ((output, unit), values) in enumerate(law.errors.items()):
-                cells = (f"{value:.3g}" for value in quantiles_of(values).values())
+                last = law.final[output, unit].max()
+                cells = (f"{value:.3g}" for value in (*quantiles_of(values).values(), last))
                 name, rest = (law.name, once) if k == 0 else ("", ("", ""))
                 rows.append((name, f"{output}, {unit}", *cells, *rest))
         limited = all(not law.torque[2] for law in self.laws)
         torques = "largest share\nof a torque limit" if limited else "largest control"
-        head = ("law", "error of", *SHARES, torques, "worlds\nthat fail")
+        head = ("law", "error of", *SHARES, "at the end,\nworst", torques, "worlds\nthat fail")
         return (Table("", head, tuple(rows)),)
 
     @property
@@ -172,7 +177,8 @@ class LawComparison(JsonResult):
         times = ", ".join(f"{x:g}" for x in dict.fromkeys(law.after for law in self.laws))
         drawn = f"in {self.worlds} worlds of the seed {self.seed}; sampled, not proved"
         stated = (f"{law.name}: {law.parameters}" for law in self.laws if law.parameters)
-        return (*stated, f"Errors are the largest after {times} s, {drawn}.")
+        late = f"Errors are the largest after {times} s, {drawn}."
+        return (*stated, late, "Worlds fail by requirements; `final_error` is one of the end.")
 
     @property
     def details(self) -> dict[str, Any]:
@@ -188,6 +194,7 @@ class LawComparison(JsonResult):
                     "errors": [
                         {"output": output, "unit": unit, "values": plain(values)}
                         | plain(quantiles_of(values))
+                        | {"final": plain(law.final[output, unit])}
                         for (output, unit), values in law.errors.items()
                     ],
                     "torque_share": plain(law.share),
@@ -298,18 +305,20 @@ def _evaluated(
     period = task.control_period or task.dt
     after = task.tolerances.evaluate_after
     after = min(after if np.isfinite(after) else task.duration / 2, task.duration - period)
-    parts = {}
-    for words, unit, _ in error_parts(task.outputs):
-        signal = "error:" + ":".join(words)
-        one = Requirement("error", f"late {signal}", ((signal, -np.inf, 1.0),), 1.0, unit, after)
-        parts[", ".join(words), unit] = one
-    campaign = Campaign(task, seed, requirements=(*task.requirements, *parts.values()))
+    parts = {(", ".join(words), unit): words for words, unit, _ in error_parts(task.outputs)}
+    sizes = [
+        Requirement("error", f"{when} {':'.join(words)}", ends, 1.0, unit, time)
+        for when, time in (("late", after), ("last", task.duration - period))
+        for (_, unit), words in parts.items()
+        for ends in [(("error:" + ":".join(words), -np.inf, 1.0),)]
+    ]
+    campaign = Campaign(task, seed, requirements=(*task.requirements, *sizes))
     result = verify(campaign, worlds, executor, progress=progress)
     count = len(task.requirements)
     whole = result.stopped >= result.duration
     whole &= ~np.isin(result.numbers, [*result.crashes, *result.invalid])
-    late = 1.0 - result.values[:, count:]  # from the bound of 1
-    errors = {key: np.where(whole, late[:, k], np.inf) for k, key in enumerate(parts)}
+    found = np.where(whole, 1.0 - result.values[:, count:].T, np.inf)  # from the bound of 1
+    late, last = np.split(found, 2)
     own = JointLimits.of(task.robot, task.plant or task.robot)
     # The extremes are sizes: of different limits in both directions the larger one counts.
     limits = np.abs(replace(own, law=task.law.torque_limits).controls).max(axis=1)
@@ -323,7 +332,8 @@ def _evaluated(
     return LawInWorlds(
         name,
         task.robot.name,
-        errors,
+        dict(zip(parts, late, strict=True)),
+        dict(zip(parts, last, strict=True)),
         np.where(share >= 0.0, share, np.nan),
         {unit: peaks[:, units == unit].max(axis=1) for unit in dict.fromkeys(units.tolist())},
         _failures(campaign, result, count),

@@ -8,6 +8,7 @@ import shutil
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -159,7 +160,8 @@ def new_spacecraft(source: Path, folder: Path, name: str) -> str:
         output = Output("hand", hand, group)
         try:
             servo = Servo(reduce(robot), [output], 16.0, 8.0)
-            q = max(_postures(robot, chain, PREFIX + arm.base.name), key=servo.margin)
+            postures = _postures(robot, chain, PREFIX + arm.base.name)
+            q = max(postures, key=partial(_mobility, servo))
         except ConcurError as error:
             why = str(error).replace(str(folder), name)
             continue
@@ -226,6 +228,15 @@ def _postures(robot: Mechanism, chain: Chain, foot: str) -> list[np.ndarray]:
         found.append(q)
         outside += [q] * bool(heights.min() > 0.0 and heights[-1] > OUTSIDE * heights.max())
     return outside or found
+
+
+def _mobility(servo: Servo, q: np.ndarray) -> float:
+    """Least motion of the hand for joint velocities of one length: none at the edge of the reach.
+
+    The margin of the law weighs joints by their inertia, which gears make alike.
+    """
+    scaled = servo.margins.scales[0][:, None] * servo.decoupling(q)
+    return float(np.linalg.svd(scaled, compute_uv=False)[-1])
 
 
 def _carrier(robot: Mechanism, body: str) -> int:

@@ -60,6 +60,8 @@ def test_unknown_payload_leaves_the_servo_ten_times_as_far_off_as_the_passive_la
             for name, norms in run.error_norms.items():
                 value = law.errors[name, "m"][world]
                 assert value == pytest.approx(norms[:-1][late].max(), rel=1e-6)
+                last = law.final[name, "m"][world]
+                assert last == pytest.approx(norms[-2], rel=1e-6)
             assert law.peak["N m"][world] == pytest.approx(np.abs(run.u[:-1]).max(), rel=1e-6)
     assert found.notes[:2] == (
         "servo: stiffness base 4, hand 9; damping base 4, hand 6",
@@ -78,20 +80,21 @@ def test_quantiles_are_values_of_worlds_and_lost_worlds_are_infinite() -> None:
     def law(values: list[float], failures: dict[int, str]) -> LawInWorlds:
         share = np.full(len(values), np.nan)
         off, peak = {("hand", "m"): np.array(values)}, {"N m": np.arange(len(values), dtype=float)}
-        return LawInWorlds("a", "rover", off, share, peak, failures, 1.0)
+        end = {("hand", "m"): np.array(values) / 2.0}
+        return LawInWorlds("a", "rover", off, end, share, peak, failures, 1.0)
 
     whole = [float(k) for k in range(1, 21)]
     kept = LawComparison((law(whole, {}),), 20, 0)
-    assert [row.value for row in kept.rows] == [10.0, 19.0, 20.0, 19.0, 0.0]
-    assert (kept.status, kept.rows[3].quantity) == ("passed", "peak torque")
+    assert [row.value for row in kept.rows] == [10.0, 19.0, 20.0, 10.0, 19.0, 0.0]
+    assert (kept.status, kept.rows[4].quantity) == ("passed", "peak torque")
     one = LawComparison((law([*whole[:-1], np.inf], {19: "stopped at 2 s"}),), 20, 0)
     assert [row.value for row in one.rows[:3]] == [10.0, 19.0, np.inf]
-    assert (one.status, one.rows[4].value) == ("failed", 1.0)
+    assert (one.status, one.rows[5].value) == ("failed", 1.0)
     two = LawComparison((law([*whole[:-2], np.inf, np.inf], {18: "at 1 s", 19: "at 2 s"}),), 20, 0)
     assert two.rows[1].value == np.inf
     assert two.problems == ("a: 2 of 20 worlds fail, world 18: at 1 s",)
     limited = replace(law(whole, {}), share=np.array([0.5, 0.8] * 10))
-    assert LawComparison((limited,), 20, 0).rows[3].shown == "0.8"
+    assert LawComparison((limited,), 20, 0).rows[4].shown == "0.8"
     assert two.details["laws"][0]["errors"][0]["values"][-1] is None
 
 
@@ -127,7 +130,7 @@ def test_the_figure_has_shares_in_percent_and_says_what_its_lines_are(
 ) -> None:
     off, share = np.linspace(0.01, 0.01 * spread, 20), np.linspace(0.2, 0.4, 20)
     errors = {("hand, position", "m"): off, ("hand, rotation", "rad"): off}
-    law = LawInWorlds("servo", "rover", errors, share, {"N m": 5.0 * share}, {}, 5.0)
+    law = LawInWorlds("servo", "rover", errors, errors, share, {"N m": 5.0 * share}, {}, 5.0)
     figure = laws_figure(SimpleNamespace(laws=[law, replace(law, name="pd")]))
     figure.canvas.draw()
     *_, torque = figure.axes
