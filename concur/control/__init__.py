@@ -1,6 +1,8 @@
 """Outputs that follow references: linearization, servo, error dynamics, audit."""
 
 from concur.control import laws
+from concur.control._constraint_rows import GroundLimits as GroundLimits
+from concur.control._constraint_rows import read_ground as read_ground
 from concur.control._constraints import Constraints
 from concur.control._core import given_options as given_options
 from concur.control._core import taken_velocities as taken_velocities

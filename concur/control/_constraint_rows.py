@@ -268,15 +268,26 @@ class GroundLimits(NamedTuple):
 
 def ground_limits(servo: LawCore) -> GroundLimits | None:
     """Check and read what the constraints of a servo ask of wheels and supports, if anything."""
-    limits, robot, where = servo.constraints, servo.model.system, f"servo of `{servo.name}`"
-    if limits is None or all(x is None for x in (limits.least_load, limits.grip, limits.tipping)):
+    if servo.constraints is None:
+        return None
+    return read_ground(
+        servo.constraints, servo.model.system, f"servo of `{servo.name}`", "constraints"
+    )
+
+
+def read_ground(limits: Any, robot: Any, where: str, table: str) -> GroundLimits | None:
+    """Check and read limits of a robot's wheels and supports, if there are any.
+
+    `limits` has the fields `least_load`, `grip`, `tipping` and `compliance` of `Constraints`.
+    """
+    if all(x is None for x in (limits.least_load, limits.grip, limits.tipping)):
         return None
     robot = as_tree(robot, where, "Omit limits of loads, grip and tipping.")
     wheels, supports = wheel_names(robot), robot.supports
     names = (*wheels, *supports)
 
     def each(field: str, known: Sequence[str]) -> dict[str, float]:
-        given, place = getattr(limits, field), f"{where}, `constraints.{field}`"
+        given, place = getattr(limits, field), f"{where}, `{table}.{field}`"
         if given is None:
             return {}
         numbers = read_each(place, given, known, "wheel or support", zero=field == "least_load")
@@ -287,7 +298,7 @@ def ground_limits(servo: LawCore) -> GroundLimits | None:
         each(field, known)
         for field, known in (("least_load", names), ("grip", wheels), ("compliance", names))
     )
-    place = f"{where}, `constraints`"
+    place = f"{where}, `{table}`"
     compliance = tuple(soft.get(name, 1.0) for name in names) if soft else None
     check_rolling(place, robot)
     shared = compliance if loads or grips else (1.0,) * len(names)

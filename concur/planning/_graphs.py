@@ -21,6 +21,7 @@ from concur.control import Servo, signed_margin
 from concur.errors import ConcurError
 from concur.outputs import Output, output_motion
 from concur.planning._clearances import Pairs, distances, middles
+from concur.planning._ground import Ground
 from concur.planning._targets import Target, rest_rows, target_rows
 from concur.reduction import ReducedModel
 
@@ -44,7 +45,8 @@ class Graphs:
     """Functions of a model, its outputs and what is asked of them.
 
     `lined` are the controls with a line of speed and torque, `turns` their speeds by those of the
-    robot, and `weight` that of each torque where there are more controls than shape velocities.
+    robot, and `weight` that of each torque where there are more controls than shape velocities;
+    `ground` are contacts whose loads or friction are limited.
     """
 
     model: ReducedModel
@@ -55,6 +57,7 @@ class Graphs:
     weight: Floats | None
     avoids_singular: bool
     pairs: Pairs
+    ground: Ground | None = None
 
     @classmethod
     def of(cls, model: ReducedModel, *parts: Any) -> Graphs:
@@ -74,7 +77,7 @@ class Graphs:
         asked = tuple(target.kept for target in self.targets)
         own = self.lined, self.turns.tobytes(), weight, self.avoids_singular, self.pairs
         # Outputs that are functions compare by their expressions.
-        return self.outputs, asked, *own
+        return self.outputs, asked, self.ground, *own
 
     @cached_property
     def shape(self) -> list[int]:
@@ -101,16 +104,29 @@ class Graphs:
 
     @property
     def count(self) -> int:
-        """Number of quantities: torques, speeds of controls with a line, and margin."""
-        return self.model.nu + len(self.lined) + self.has_margin
+        """Number of quantities: torques, speeds of controls with a line, margin, and ground."""
+        return self.grounded_at + (self.ground.count if self.ground else 0)
+
+    @property
+    def margin_at(self) -> int:
+        """Place of the margin among the quantities."""
+        return self.model.nu + len(self.lined)
+
+    @property
+    def grounded_at(self) -> int:
+        """Place of the first quantity of the ground."""
+        return self.margin_at + self.has_margin
 
     @cached_property
     def quantities(self) -> Any:
-        """Torques, speeds of controls with a line, and margin over SX."""
-        q, _, _, s, _ = self._symbols
+        """Torques, speeds of controls with a line, margin, and ground over SX."""
+        q, _, _, s, a = self._symbols
         speeds = ca.DM(self.turns) @ self.model.velocity(q, s) if self.lined else ca.SX(0, 1)
         margin = self._margin if self.has_margin else ca.SX(0, 1)
-        return ca.vertcat(self._torque, speeds, margin)
+        torque, ground = self._torque, ca.SX(0, 1)
+        if self.ground is not None:
+            ground = self.ground.quantities(self.model, q, s, a, torque)
+        return ca.vertcat(torque, speeds, margin, ground)
 
     @cached_property
     def _margin(self) -> Any:

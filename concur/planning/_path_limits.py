@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from concur.control import GroundLimits, read_ground
 from concur.errors import ConcurError, UnknownNameError
 from concur.reduction import ReducedModel
-from concur.tables import NUMBER, Expected, NotNegative, is_number, table_of
+from concur.tables import NUMBER, ByName, Expected, NotNegative, is_number, table_of
 
 _BY_NAME = Expected(
     "a number above zero, or a table of them by name",
@@ -21,6 +22,9 @@ _BY_NAME = Expected(
     ),
     {"anyOf": [NUMBER, table_of(NUMBER)]},
 )
+
+_ONE = " to below one"
+_RANGES = {"margin": _ONE, "singular": _ONE, "apart": ", m", "tipping": ", N m"}
 
 Floats = NDArray[np.float64]
 
@@ -45,8 +49,8 @@ class PlanLimits:
     jerks : float or mapping, optional
         Largest jerk, in the same way, rad/s^3 and m/s^3. Default: no limit.
     margin : float
-        Share of all torques and speeds that the plan leaves to the law, a number without unit
-        from 0 to below 1.
+        Share of all torques, speeds and friction that the plan leaves to the law, a number without
+        unit from 0 to below 1.
     apart : float, optional
         Least distance between the robot's own bodies, m; those that are nearer at the start, such
         as neighbours, are skipped. Default: no limit.
@@ -54,6 +58,17 @@ class PlanLimits:
         Least margin of the decoupling matrix, as of `Servo.margin`, without unit; a servo refuses
         less than 1e-3. Zero: no limit. A lower bound is kept, at worst sqrt(n) too small.
         Skipped if no servo tracks the outputs.
+    least_load : float or mapping of str to float, optional
+        Least load of wheels and supports of the robot, N: of all, or by name. Default: no limit.
+    grip : float or mapping of str to float, optional
+        Largest friction coefficient that wheels may use, so that they do not slip: of all, or by
+        name. Default: no limit.
+    tipping : float, optional
+        Least moment that holds the robot down about each edge of the polygon of its wheels and
+        supports, N m. Default: no limit.
+    compliance : float or mapping of str to float, optional
+        Vertical compliance of wheels and supports, m/N, if there are more than three; only ratios
+        matter. Default: none.
 
     Raises
     ------
@@ -74,16 +89,20 @@ class PlanLimits:
     margin: float = 0.0
     apart: NotNegative | None = None
     singular: float = 0.01
+    least_load: ByName = None
+    grip: ByName = None
+    tipping: NotNegative | None = None
+    compliance: ByName = None
 
     def __post_init__(self) -> None:
-        for name, most in (("margin", 1.0), ("singular", 1.0), ("apart", np.inf)):
-            value = getattr(self, name)
-            if name == "apart" and value is None:
+        for name, words in _RANGES.items():
+            value, most = getattr(self, name), 1.0 if words == _ONE else np.inf
+            if value is None and most == np.inf:
                 continue
             if not is_number(value) or not 0.0 <= value < most:
                 raise ConcurError(
                     f"limits of a plan, `{name}`",
-                    expected="a number from zero" + (" to below one" if most == 1.0 else ", m"),
+                    expected=f"a number from zero{words}",
                     came=f"{value!r:.40}",
                     cure="Correct the number.",
                 )
@@ -144,6 +163,15 @@ def bounds_of(model: ReducedModel, limits: PlanLimits, where: str) -> Bounds:
         share * line,
         turns,
     )
+
+
+def ground_of(model: ReducedModel, limits: PlanLimits, where: str) -> GroundLimits | None:
+    """Limits of wheels and supports, of whose friction the plan leaves its margin."""
+    found = read_ground(limits, model.robot, where, "limits")
+    if found is None:
+        return None
+    share = 1.0 - limits.margin
+    return found._replace(grips={name: share * grip for name, grip in found.grips.items()})
 
 
 def _numbers(given: Any, where: str, names: Sequence[str]) -> Floats:

@@ -20,7 +20,7 @@ from concur.planning._graphs import FINE
 from concur.planning._made_for import made_for
 from concur.planning._motion_plan import MotionPlan
 from concur.planning._nearest import Nearest, nearest_pose
-from concur.planning._path_limits import PlanLimits, bounds_of
+from concur.planning._path_limits import PlanLimits, bounds_of, ground_of
 from concur.planning._program import SHORTEST, Found, Search
 from concur.planning._targets import Target, targets_of
 from concur.planning._transcription import Path, Start, Transcription
@@ -174,7 +174,7 @@ def plan(
     check_apart(model.robot, clearance, limits.apart, where)
     form = Transcription(
         *(model, known, targets, bounds, clearance),
-        *(limits.apart, float(limits.singular), q0),
+        *(limits.apart, float(limits.singular), q0, ground_of(model, limits, where)),
     )
     made = partial(_made_for, model, known, limits, obstacles, time)
     planner = Planner(form, where, None if time == "least" else float(time), guesses, made)
@@ -529,12 +529,15 @@ class Planner:
             at, own = at + size, own + dim
         rows = rows_of(form, path, found.time)
         missed = misses_of(form, path, targets)
-        why = why or ("reached" if reached else self._reason(rows, missed, samples, notes))
+        if not reached and not why:
+            peaks = self._peaks(path)
+            near = [form.facts[k][0] for k in np.flatnonzero(peaks >= BINDING)]
+            why = self._reason(rows, missed, samples, notes, near)
         return MotionPlan(
             model=form.model,
             outputs=form.outputs,
             reached=reached,
-            why=why,
+            why=why or "reached",
             t=time[kept],
             q=form.configuration(path.x, path.r)[kept],
             s=path.s[kept],
@@ -553,12 +556,16 @@ class Planner:
         missed: Mapping[str, float],
         samples: Mapping[str, tuple[Floats, ...]],
         notes: tuple[str, ...],
+        near: Sequence[str] = (),
     ) -> str:
-        """Sentence: what is missed, what forbids it, and what is nearest."""
+        """Sentence: what is missed, what forbids it, and what is nearest.
+
+        `near` are the rows of the path that come near their limits.
+        """
         broken = [row for row in rows if row.holds is False]
         if broken and max(missed.values()) <= KEPT:
             # A slower motion keeps the others, which exceed their limits because these are.
-            lasting = ("distance", "position", "decoupling")
+            lasting = ("distance", "position", "decoupling", "load", "tipping")
             worst = next((row for row in broken if row.quantity.startswith(lasting)), broken[0])
             return (
                 f"not reached in {len(notes)} guesses: {worst.quantity} is {worst.shown} at "
@@ -583,6 +590,7 @@ class Planner:
                 and row.quantity.startswith(("torque", "speed", "acceleration"))
                 and row.value >= BINDING * row.limit
             ]
+            binding += [name for name in near if name.startswith(("load", "grip", "tipping"))]
         cause = f"limited by the {', the '.join(binding[:3])}" if binding else "out of reach"
         return (
             f"not reached in {len(notes)} guesses: `{name}` misses its goal by "

@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from concur.control import GroundLimits
 from concur.outputs import Output
 from concur.planning._clearances import leasts_of, numbers_of, pairs_of
 from concur.planning._graphs import FINE, STEPS, Call, Graphs
+from concur.planning._ground import Ground
 from concur.planning._path_limits import Bounds
 from concur.planning._splines import Splines
 from concur.planning._targets import Target
@@ -73,6 +75,7 @@ class Transcription:
     apart: float | None
     singular: float
     q0: Floats
+    ground: GroundLimits | None = None
     splines: Splines = field(default_factory=lambda: Splines(14))
 
     @cached_property
@@ -85,6 +88,7 @@ class Transcription:
             *(model, self.outputs, self.targets, lined, bounds.turns[list(lined)]),
             *(None if model.nu == model.ns else finite**2, self.singular > 0.0),
             pairs_of(model.robot, self.clearance, self.apart),
+            Ground.of(self.ground),
         )
 
     @property
@@ -147,14 +151,14 @@ class Transcription:
         """Sign of the margin at the start: beyond a singular posture it has the other."""
         states = [self.q0[self.rest], self.q0[self.shape], *np.zeros((2, self.model.ns))]
         (now,) = self._functions["values"](*[np.tile(y[:, None], STEPS + 1) for y in states])
-        return float(np.sign(now[-1, 0]))
+        return float(np.sign(now[self.graphs.margin_at, 0]))
 
     @cached_property
     def _rows(self) -> tuple[list[tuple[str, str, float, float]], Floats, Floats]:
         """Limits that are not of the shape alone: facts, and rows by quantities with offsets.
 
-        The quantities are torques, speeds of controls with a speed-torque line, the margin, and
-        distances. A row is within -1 and 1; quantity = limit * row + offset.
+        The quantities are torques, speeds of controls with a speed-torque line, the margin, those
+        of the ground, and distances. A row is within -1 and 1; quantity = limit * row + offset.
         """
         model, bounds, graphs = self.model, self.bounds, self.graphs
         size = graphs.count
@@ -177,8 +181,12 @@ class Transcription:
                 add(f"speed-torque line of {name}", "", 1.0, 0.0, row)
         if graphs.has_margin:
             scale = NEAR_SINGULAR * self.singular
-            row = {size - 1: -self._sign / scale}
+            row = {graphs.margin_at: -self._sign / scale}
             add("decoupling margin", "", -scale, self.singular + scale, row)
+        if self.ground is not None and graphs.ground is not None:
+            for name, unit, scale, lowest, parts in graphs.ground.rows(model, self.ground):
+                row = {graphs.grounded_at + at: -part / scale for at, part in parts.items()}
+                add(name, unit, -scale, lowest + scale, row)
         for k, (name, least) in enumerate(zip(graphs.pairs.names, self._least, strict=True)):
             if np.isfinite(least):
                 add(name, "m", -NEAR, float(least) + NEAR, {size + k: -1.0 / NEAR})

@@ -11,7 +11,7 @@ import concur as cc
 from concur.planning import PlanLimits, _direct
 from concur.planning._direct import MOST, PEAK, _shapes, direct_guess
 from concur.planning._graphs import STEPS
-from concur.planning._path_limits import bounds_of
+from concur.planning._path_limits import bounds_of, ground_of
 from concur.planning._program import Search
 from concur.planning._targets import targets_of
 from concur.planning._transcription import Start, Transcription
@@ -24,7 +24,8 @@ def formed(model, outputs, q0, goals, limits, speeds=None):
     q0 = np.array(q0, dtype=float)
     targets = tuple(targets_of(outputs, goals, "plan"))
     bounds = bounds_of(model, limits, "plan")
-    form = Transcription(model, tuple(outputs), targets, bounds, None, None, 0.0, q0)
+    ground = ground_of(model, limits, "plan")
+    form = Transcription(model, tuple(outputs), targets, bounds, None, None, 0.0, q0, ground)
     s0 = np.zeros(model.ns) if speeds is None else np.array(speeds)
     start = Start(q0[form.rest], q0[form.shape], s0)
     return form, start, np.concatenate([target.wanted for target in targets])
