@@ -14,6 +14,7 @@ from concur.control._inverse_kinematics import (
     InverseKinematicsSolver,
     inverse_kinematics,
 )
+from concur.control._inverse_kinematics_step import coupling as coupling
 from concur.control._joint_limits import SLACK as SLACK
 from concur.control._joint_limits import JointLimits, driven_by, peak_label
 from concur.control._kinds import GAINS, KINDS, gains_of_kind, law_of_kind, own_kind

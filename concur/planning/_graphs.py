@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concur.codegen import compiled
-from concur.control import Servo, signed_margin
+from concur.control import Servo, coupling, signed_margin
 from concur.errors import ConcurError
 from concur.outputs import Output, output_motion
 from concur.planning._clearances import Pairs, distances, middles
 from concur.planning._ground import Ground
-from concur.planning._targets import Target, rest_rows, target_rows
+from concur.planning._targets import Target, rest_rows, target_places, target_rows
 from concur.reduction import ReducedModel
 
 STEPS = 45
@@ -186,6 +186,29 @@ class Graphs:
         for name, function in (("goal", self._goal[0]), ("flow", flow), *self._passing()):
             made[name] = Call(function)
         return made
+
+    @cached_property
+    def posture(self) -> Call:
+        """Goal, its numbers, centre of mass and rates of coordinates at rest, with slopes.
+
+        Slopes are by velocities of joints that follow no other.
+        """
+        q, x, r, _, _ = self._symbols
+        robot, count = self.model.robot, STEPS + 1
+        wanted = ca.SX.sym("wanted", sum(t.wanted.size for t in self.targets))
+        velocity, at = ca.SX.sym("v", robot.nv), ca.vertcat(x, r)
+        rates = ca.jacobian(self.model.system.rate(q, velocity), velocity)
+        rates = rates[[*self.rest, *self.shape], :] @ ca.DM(coupling(robot))
+        motion = output_motion(self.model.system, self.outputs, q, ca.SX.zeros(robot.nv))
+        e, _ = target_rows(self.outputs, self.targets, motion, wanted)
+        places = ca.vertcat(*target_places(self.outputs, self.targets, motion))
+        center, mass = ca.SX(3, 1), sum(body.inertia.mass for body in robot.bodies)
+        for body in robot.bodies:
+            pose, share = robot.pose(q, body.name), body.inertia.mass / mass
+            center += share * (pose[:3, :3] @ ca.DM(body.inertia.com) + pose[:3, 3])
+        slopes = [ca.jacobian(own, at) @ rates for own in (e, center)]
+        results = [e, slopes[0], places, center, slopes[1], rates]
+        return Call(_graph("posture", [x, r, wanted], results).map(count))
 
     def _of_pairs(self) -> dict[str, ca.Function]:
         """Distances, with their slopes or alone."""

@@ -424,7 +424,7 @@ class _Program:
         if not search.form.ends_moving:
             ns = search.form.model.ns
             least[size - 1 - ns : size - 1] = most[size - 1 - ns : size - 1] = 0.0
-        solver = _solver(self.slope.size, len(low))
+        solver = solver_of(self.slope.size, len(low))
         found = solver(h=self.square, g=self.slope, a=table, lba=low, uba=high, lbx=least, ubx=most)
         # A solver that stops early may leave the bounds.
         return np.asarray(np.clip(np.array(found["x"])[:, 0], least, most))
@@ -473,7 +473,7 @@ class _Program:
 _SOLVERS: dict[tuple[int, int], ca.Function] = {}
 
 
-def _solver(variables: int, rows: int) -> ca.Function:
+def solver_of(variables: int, rows: int) -> ca.Function:
     """Solver of programs of a size."""
     key = variables, rows
     if key not in _SOLVERS:

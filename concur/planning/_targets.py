@@ -213,22 +213,32 @@ def target_rows(
 ) -> tuple[Any, Floats]:
     """Rows over SX that are within `within` of zero at the goal, and these, from `wanted`."""
     rows, within, start = [ca.SX(0, 1)], [], 0
-    for target in targets:
-        output, (rotation, position) = outputs[target.output], motion.poses[target.output]
+    for target, here in zip(targets, target_places(outputs, targets, motion), strict=True):
         own = wanted[start : start + target.wanted.size]
         start += target.wanted.size
-        here = output.lie.coordinates((rotation, position))
         if target.kind == "pose":
-            row = output.lie.error(here, own)
-        elif target.kind == "position":
-            flat = output.group.startswith("R") and output.lie.dim == here.shape[0]
-            place = here if flat or output.group == "SE2" else position
-            row = (place[: own.shape[0]] - own)[list(target.rows)]
+            row = outputs[target.output].lie.error(here, own)
         else:
-            row = rotation @ ca.DM(target.axis) - own
+            row = (here - own)[list(target.rows)]
         rows.append(row)
         within += [target.within] * row.shape[0]
     return ca.vertcat(*rows), np.array(within)
+
+
+def target_places(outputs: Sequence[Output], targets: Sequence[Target], motion: Any) -> list[Any]:
+    """Numbers over SX that each goal has where its output is."""
+    found = []
+    for target in targets:
+        output, (rotation, position) = outputs[target.output], motion.poses[target.output]
+        here = output.lie.coordinates((rotation, position))
+        if target.kind == "position":
+            flat = output.group.startswith("R") and output.lie.dim == here.shape[0]
+            here = here if flat or output.group == "SE2" else position
+            here = here[: target.wanted.size]
+        elif target.kind == "direction":
+            here = rotation @ ca.DM(target.axis)
+        found.append(here)
+    return found
 
 
 def rest_rows(model: Any, outputs: Sequence[Output], targets: Sequence[Target], motion: Any) -> Any:

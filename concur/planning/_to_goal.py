@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain, count, islice
 from typing import Any
 
@@ -19,7 +19,7 @@ from concur.planning._direct import direct_guess
 from concur.planning._graphs import FINE
 from concur.planning._made_for import made_for
 from concur.planning._motion_plan import MotionPlan
-from concur.planning._nearest import Nearest, nearest_pose
+from concur.planning._nearest import Nearest, nearest_posture
 from concur.planning._path_limits import PlanLimits, bounds_of, ground_of
 from concur.planning._program import SHORTEST, Found, Search
 from concur.planning._targets import Target, targets_of
@@ -267,9 +267,10 @@ class Planner:
             *(np.full(len(form.facts), 1.0 - KEPT), np.full(3, 1.0 - KEPT)),
             np.zeros(form.within.size),
         )
-        reach = nearest_pose(form.model.robot, form.outputs, targets, q0)
-        aimed = search if reach is None or reach.solved else replace(search, wanted=reach.wanted)
+        reach = nearest_posture(form, targets, q0)
+        aimed = search if reach.solved else replace(search, wanted=reach.wanted)
         most = self.guesses if aimed is search else min(self.guesses, ENOUGH)
+        enough = ENOUGH if aimed is search and warm is None else 1
         guesses = [warm] if warm is not None else []
         made, tries, notes, fresh = None, list[Found](), list[str](), list[Found]()
         for k, guess in enumerate(islice(chain(guesses, self._guesses(aimed, reach)), most)):
@@ -284,10 +285,11 @@ class Planner:
             )
             if progress is not None:
                 progress((k + 1) / self.guesses)
-            if len(fresh) >= (1 if warm is not None else ENOUGH) or k == most - 1:
+            if len(fresh) >= enough or k == most - 1:
                 made = self._best(aimed, fresh)
                 fresh = []
-            if made is not None or self._blocked(tries):
+            last = found.kept and aimed is not search
+            if made is not None or last or self._blocked(tries):
                 break
         if made is None and self.duration is None and aimed is search and not self._blocked(tries):
             made = self._slower(search, min(tries, key=_off))
@@ -298,7 +300,6 @@ class Planner:
             best = min(tries, key=_off)
             path, u = form.dense(start, best.unknowns, wanted)
         if aimed is not search:
-            assert reach is not None
             path, u = form.dense(start, best.unknowns, wanted)
             failed = self._result(best, path, u, False, tuple(notes), targets, goals, reach.why)
             return replace(failed, made_for=self.made((q0, s0), goals))
@@ -389,30 +390,18 @@ class Planner:
                 cure="Start elsewhere, or change the limit.",
             )
 
-    def _guesses(self, search: Search, reach: Nearest | None) -> Iterator[Floats]:
+    def _guesses(self, search: Search, reach: Nearest) -> Iterator[Floats]:
         """Outputs straight to goals; straight lines of the shape; and ways around obstacles."""
         start, bounds, rng = search.start, self.form.bounds, np.random.default_rng(0)
-        model = self.form.model
-        drifts = model.takes_momentum and any(model.momentum)
-        if (reach is None or reach.solved) and (drifts or not self.form.is_crowded):
+        if self.form.drifts or not self.form.is_crowded:
             yield direct_guess(self.form, start, search.wanted, self.duration)
         yield self._straight(start, start.r)
         yield from self._around(search)
-        if reach is not None:
-            ends = np.where(
-                np.isfinite(bounds.low) | ~self._rolling, reach.q[self.form.shape], start.r
-            )
-            yield self._straight(start, ends)
+        moved = np.isfinite(bounds.low) | ~self.form.rolling
+        yield self._straight(start, np.where(moved, reach.q[self.form.shape], start.r))
         for k in count(1):
             away = rng.normal(size=start.r.size) * 0.3 * k
             yield self._straight(start, np.clip(start.r + away, bounds.low, bounds.high))
-
-    @cached_property
-    def _rolling(self) -> NDArray[np.bool_]:
-        """Which shape coordinates move the base along, so that a pose does not determine them."""
-        robot = self.form.model.robot
-        wheels = {wheel.body for wheel in robot.wheels}
-        return np.array([name in wheels for name in self.form.model.shape_names])
 
     def _straight(self, start: Start, end: Floats) -> Floats:
         """Unknowns of a straight line to a shape."""

@@ -123,6 +123,17 @@ class Transcription:
         return self.graphs.resting > 0
 
     @property
+    def drifts(self) -> bool:
+        """Whether the robot moves on with a momentum."""
+        return bool(self.model.takes_momentum and any(self.model.momentum))
+
+    @cached_property
+    def rolling(self) -> NDArray[np.bool_]:
+        """Which shape coordinates move the base along, so that a pose does not determine them."""
+        wheels = {wheel.body for wheel in self.model.robot.wheels}
+        return np.array([name in wheels for name in self.model.shape_names])
+
+    @property
     def is_crowded(self) -> bool:
         """Whether the goal has more rows of places than the shape has coordinates.
 
@@ -273,7 +284,7 @@ class Transcription:
         found = functions["transport"](start.x, moves.T, self._times(time))
         x = np.vstack([start.x, found[0].T])
         s, a = d / time, dd / time**2
-        g, dg = self._limited(x, r, s, a)
+        g, dg = self.limited(x, r, s, a)
         e, de = functions["goal"](x[-1], r[-1], s[-1], wanted)
         by_x = found[1].reshape(nx, STEPS, nx).transpose(1, 0, 2)
         by_moves = found[2].reshape(nx, STEPS, 6 * ns + 1).transpose(1, 0, 2)
@@ -313,7 +324,7 @@ class Transcription:
         points = self.points(start, unknowns)
         return Path(points, x, r, s, a, g, e[:, 0] + bias, (slopes, ends), carried)
 
-    def _limited(self, x: Floats, r: Floats, s: Floats, a: Floats) -> tuple[Floats, Floats]:
+    def limited(self, x: Floats, r: Floats, s: Floats, a: Floats) -> tuple[Floats, Floats]:
         """Rows of the limits at the points, and their slopes by x, r, s and a."""
         functions, (_, rows, offsets) = self._functions, self._rows
         nx, ns, size = x.shape[1], r.shape[1], self.graphs.count

@@ -121,6 +121,28 @@ def test_friction_is_left_to_the_law(model, gripping) -> None:
     assert found.duration == pytest.approx(gripping.duration, rel=0.02)
 
 
+@pytest.mark.by_default(1)
+@pytest.mark.parametrize(
+    ("limit", "named"),
+    [
+        ({"least_load": {"right_wheel": 82.0}}, "load of right_wheel (82 N)"),
+        ({"tipping": 38.0}, "tipping over caster to left_wheel (38 N m)"),
+    ],
+)
+def test_a_goal_at_which_a_wheel_lifts_is_named(model, limit, named) -> None:
+    """With the arm out to the side a wheel carries 73 N at rest, however slow the motion is."""
+    heavy = PlanLimits(torques=20.0, speeds=5.0, **limit)
+    arm = cc.Output("arm", "forearm", "R3", relative_to="chassis", point=(0, 0.2, 0))
+    at = model.robot.neutral()
+    at[5:] = 0.0, 0.1, -0.1
+    chassis = np.asarray(model.robot.pose(at, "chassis"))
+    place = np.linalg.solve(chassis, model.robot.pose(at, "forearm") @ [0, 0.2, 0, 1])[:3]
+    found = cc.plan(model, [arm], START, {"arm": place}, heavy)
+    assert not found.reached
+    assert f"limited by the {named}" in found.why
+    assert "the nearest goal within reach is `arm` at [" in found.why
+
+
 @pytest.mark.parametrize(
     "start", ["load of caster", "grip reserve of left_wheel", "tipping over caster to left_wheel"]
 )

@@ -223,13 +223,63 @@ def test_a_goal_out_of_reach_is_said_with_what_is_nearest(rover, hand, nearest) 
     assert np.abs(found.u).max() < 10.5  # limits are kept rather than the goal
 
 
-@pytest.mark.extended
 def test_a_goal_in_an_obstacle_is_said_with_the_obstacle(rover) -> None:
+    """The nearest goal is as far from the middle of the post as both radii."""
     model, (base, _) = rover
     post = Obstacle("post", (1.5, 0.1, -0.5), (1.5, 0.1, 0.5), 0.1)
+    before = time.process_time()
     found = cc.plan(model, [base], ROVER, {"base": [1.5, 0.1]}, LIMITS, [post])
+    assert time.process_time() - before < 2.0
     assert not found.reached
-    assert "distance of chassis from post is -" in found.why
+    assert "limited by the distance of chassis from post (0 m)" in found.why
+    nearest = np.array(re.findall(r"`base` at \[(.*), (.*)\]", found.why)[0], dtype=float)
+    around = np.hypot(0.4, 0.1) / 2 + 0.1
+    assert np.linalg.norm(nearest - [1.5, 0.1]) == pytest.approx(around, abs=2e-3)
+
+
+def test_a_goal_that_the_weight_forbids_is_said_with_the_torque(rover) -> None:
+    """At the nearest goal the arm needs all the torque there is, by Pinocchio."""
+    model, _ = rover
+    arm = cc.Output("arm", "forearm", "R3", relative_to="chassis", point=(0, 0.2, 0))
+    limits, before = PlanLimits(torques=8.0, speeds=5.0), time.process_time()
+    found = cc.plan(model, [arm], ROVER, {"arm": [0.4, 0.998, 0.04]}, limits)
+    assert time.process_time() - before < 2.0
+    assert not found.reached
+    assert "limited by the torque of upper_arm (8 N m); the nearest goal within reach" in found.why
+    weight = Pinocchio(model.robot).bias(found.q[-1], np.zeros(model.robot.nv))
+    at = list(model.robot.freedom_names).index("upper_arm")
+    assert 7.9 < abs(weight[at]) <= 8.0
+    assert cc.plan(model, [arm], ROVER, {"arm": [0.4, 0.87, 0.07]}, limits).reached
+
+
+def test_a_goal_where_the_centre_of_mass_cannot_be_is_said(floating) -> None:
+    """The nearest place is as far from the centre of mass as any posture, turned towards it."""
+    robot, rng = floating.model.robot, np.random.default_rng(0)
+    model, before = cc.reduce(robot), time.process_time()
+    goal, limits = [6.0, 4.0], PlanLimits(torques=5.0, speeds=2.0)
+    found = cc.plan(model, floating.outputs, [0, 0, 0, 0.5, -1.0], {"hand": goal}, limits)
+    assert time.process_time() - before < 2.0
+    assert not found.reached
+    assert "limited by the centre of mass, which no torque moves" in found.why
+
+    def center(q):
+        parts = [
+            body.inertia.mass * (robot.pose(q, body.name) @ [*body.inertia.com, 1.0])[:2]
+            for body in robot.bodies
+        ]
+        return np.sum(parts, axis=0) / sum(body.inertia.mass for body in robot.bodies)
+
+    low, high = robot.limits[3:].T
+    shapes = rng.uniform(np.maximum(low, -np.pi), np.minimum(high, np.pi), (2000, 2))
+    postures = [np.array([0, 0, 0, *shape]) for shape in np.vstack([shapes, np.zeros((1, 2))])]
+    far = [
+        np.linalg.norm((robot.pose(q, "forearm") @ [1, 0, 0, 1])[:2] - center(q)) for q in postures
+    ]
+    start = center(np.array([0, 0, 0, 0.5, -1.0]))
+    nearest = np.array(re.findall(r"`hand` at \[(.*), (.*)\]", found.why)[0], dtype=float)
+    assert np.linalg.norm(nearest - start) == pytest.approx(max(far), abs=5e-3)
+    wanted, there = np.subtract(goal, start), nearest - start
+    assert there @ wanted > 0.9999 * np.linalg.norm(there) * np.linalg.norm(wanted)
 
 
 def test_motions_without_any_limit_but_a_speed_are_planned(floating) -> None:
