@@ -116,7 +116,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], str]] = {
     "Rig": lambda asked: rig_table(),
     "Cycle in C": lambda asked: cycle_table(),
     "Inverse kinematics": lambda asked: inverse_kinematics_table(),
-    "Plans": lambda asked: plans_table(seed=asked.seed),
+    "Plans": lambda asked: plans_table(asked.goals, asked.seed),
     "Solvers of quadratic programs": lambda asked: qp_table(),
     "Limits in the law": lambda asked: limits_ticks_table(),
     "Runs at their limits": lambda asked: limits_table(asked.report),
@@ -134,6 +134,7 @@ def main() -> int:
     parser.add_argument("--report", action="store_true", help=f"rewrite docs/{PAGE.name} too")
     parser.add_argument("--only", choices=SECTIONS, help="measure this section, keep the others")
     parser.add_argument("--seed", type=int, default=0, help="seed of the goals of plans")
+    parser.add_argument("--goals", type=int, default=40, help="goals of the plans of the rover")
     arguments = parser.parse_args()
     wanted = list(SECTIONS) if arguments.only is None else [arguments.only]
     return measure_sections(wanted, arguments)
