@@ -54,6 +54,8 @@ class PlanTable:
         Spheres and capsules that these capsules keep away from. Default: none.
     guesses : int, optional
         Largest number of guesses from which motions are sought.
+    via : sequence, optional
+        Goals on the way, up to 8 in their order, each a table of goals by output. Default: none.
     """
 
     goals: Annotated[
@@ -65,6 +67,10 @@ class PlanTable:
     capsule: Annotated[Sequence[Annotated[Any, InFiles(Capsule.of)]], *_TABLES] = ()
     obstacle: Annotated[Sequence[Obstacle], *_TABLES] = ()
     guesses: Annotated[int, Ge(1), Le(1000), Expected("a whole number from 1 to 1000")] = 8
+    via: Annotated[
+        Sequence[Annotated[Mapping[str, Any], Expected("a table of goals by output")]],
+        Len(0, 8), Expected("tables [[plan.via]], at most 8"),
+    ] = ()  # fmt: skip
 
     def path(self, task: str | PathLike[str]) -> Path:
         """File of the plan of a task."""
@@ -141,7 +147,7 @@ def check_planned(task: Any, table: PlanTable) -> None:
     with located(task.path, "[plan]"):
         wanted = made_for(
             *(task.robot, task.momentum, task.outputs, (task.q0, speeds), table.goals),
-            *(table.limits, _obstacles(task, table), table.time),
+            *(table.limits, _obstacles(task, table), table.time, table.via),
         )
     others = changed(read_json(file, "the file of a plan", cure).get("made_for"), wanted)
     if others:
@@ -202,6 +208,7 @@ def plan_task(
             table.limits,
             _obstacles(task, table),
             time=table.time,
+            via=table.via,
             guesses=table.guesses,
             progress=progress,
         )

@@ -2,10 +2,12 @@
 
 The rows of the goal shrink along a quintic course of time from 1 to 0. The rates of the shape that
 do this follow at each instant by damped least squares, with the base and its drift in the reduced
-kinematics; so wheels roll, and momentum counts.
+kinematics; so wheels roll, and momentum counts. Goals on the way end legs of the motion.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +32,9 @@ PEAK = 0.9
 
 MOST = 10.0
 """Largest speed of a joint in the guess, in speed limits: goals out of reach ask for any."""
+
+LEAST_LEG = 0.1
+"""Least share of the duration between goals on the way."""
 
 Floats = NDArray[np.float64]
 
@@ -69,10 +74,13 @@ def _shapes(
     weight, ns, nx = speeds**2, form.model.ns, start.x.size
     found, still = [r], np.zeros(ns)
     course = np.linspace(0.0, 1.0, STEPS + 1)
-    left = 1.0 - course**3 * (10.0 - 15.0 * course + 6.0 * course**2)
-    first, _ = form.to_goal(x, r, wanted)
+    left, leg, begin = _left(course), 0, 0
+    ends = [*form.places, STEPS]
     for k in range(STEPS):
-        e, slopes = form.to_goal(x, r, wanted)
+        if k == begin:
+            first, _ = form.to_goal(x, r, wanted, leg)
+            left[begin : ends[leg] + 1] = _left(np.linspace(0.0, 1.0, ends[leg] - begin + 1))
+        e, slopes = form.to_goal(x, r, wanted, leg)
         drift, by_rate = form.flow(x, r, still, time)
         effect = slopes[:, :nx] @ by_rate + slopes[:, nx:]
         change = (left[k + 1] - left[k]) * STEPS * first + FEEDBACK * (left[k] * first - e)
@@ -90,4 +98,24 @@ def _shapes(
                 break
         x, r = x + (drift + by_rate @ rate) / STEPS, np.clip(ahead, bounds.low, bounds.high)
         found.append(r)
+        if k + 1 == ends[leg]:
+            leg, begin = leg + 1, k + 1
     return np.array(found)
+
+
+def _left(course: Floats) -> Floats:
+    """Share of the way that is left, with ends at rest."""
+    return 1.0 - course**3 * (10.0 - 15.0 * course + 6.0 * course**2)
+
+
+def legs_of(form: Transcription, start: Start, wanted: Floats) -> tuple[int, ...]:
+    """Points at which a motion passes the goals on its way, by what the speeds of legs need."""
+    count = len(form.vias)
+    even = np.linspace(0, STEPS, count + 2)[1:-1].round().astype(int)
+    speeds = np.where(np.isfinite(form.bounds.speeds), form.bounds.speeds, 1.0)
+    shapes = _shapes(replace(form, places=tuple(even.tolist())), start, wanted, FIRST, speeds)
+    needed = (np.abs(np.diff(shapes, axis=0)) / speeds).max(axis=1)
+    legs = np.array([part.sum() for part in np.split(needed, even)])
+    legs = np.maximum(legs / max(legs.sum(), 1e-12), LEAST_LEG)
+    found = np.cumsum(legs / legs.sum())[:-1] * STEPS
+    return tuple(int(k) for k in np.clip(found.round(), 1, STEPS - 1))

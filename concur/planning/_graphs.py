@@ -46,7 +46,7 @@ class Graphs:
 
     `lined` are the controls with a line of speed and torque, `turns` their speeds by those of the
     robot, and `weight` that of each torque where there are more controls than shape velocities;
-    `ground` are contacts whose loads or friction are limited.
+    `ground` are contacts whose loads or friction are limited, and `vias` the goals on the way.
     """
 
     model: ReducedModel
@@ -58,6 +58,7 @@ class Graphs:
     avoids_singular: bool
     pairs: Pairs
     ground: Ground | None = None
+    vias: tuple[tuple[Target, ...], ...] = ()
 
     @classmethod
     def of(cls, model: ReducedModel, *parts: Any) -> Graphs:
@@ -74,7 +75,7 @@ class Graphs:
     @property
     def _key(self) -> tuple[Any, ...]:
         weight = None if self.weight is None else self.weight.tobytes()
-        asked = tuple(target.kept for target in self.targets)
+        asked = tuple(tuple(t.kept for t in own) for own in (self.targets, *self.vias))
         own = self.lined, self.turns.tobytes(), weight, self.avoids_singular, self.pairs
         # Outputs that are functions compare by their expressions.
         return self.outputs, asked, self.ground, *own
@@ -183,7 +184,8 @@ class Graphs:
         made = _made(found)
         if self.pairs.names:
             made |= _made(self._of_pairs())
-        for name, function in (("goal", self._goal[0]), ("flow", flow), *self._passing()):
+        vias = [(f"via{k}", self._via(own)) for k, own in enumerate(self.vias)]
+        for name, function in (("goal", self._goal[0]), ("flow", flow), *self._passing(), *vias):
             made[name] = Call(function)
         return made
 
@@ -228,6 +230,15 @@ class Graphs:
         places = middles(self.model.robot, q, self.pairs.capsules)
         return [("passing", _graph("passing", [x, r], [places, *_slopes(places, x, r)]))]
 
+    def _via(self, targets: Sequence[Target]) -> ca.Function:
+        """Rows of a goal on the way, with their slopes."""
+        q, x, r, _, _ = self._symbols
+        wanted = ca.SX.sym("wanted", sum(t.wanted.size for t in targets))
+        still = ca.SX.zeros(self.model.robot.nv)
+        motion = output_motion(self.model.system, self.outputs, q, still)
+        rows, _ = target_rows(self.outputs, targets, motion, wanted)
+        return _graph("via", [x, r, wanted], [rows, *_slopes(rows, x, r)])
+
     @cached_property
     def _goal(self) -> tuple[ca.Function, int, Floats]:
         """Rows of the goal with their slopes, how many of these rest, and what they may miss."""
@@ -252,8 +263,14 @@ class Graphs:
 
     @property
     def within(self) -> Floats:
-        """Largest deviation of each row of the goal."""
-        return self._goal[2]
+        """Largest deviation of each row of the goal, and then of the goals on the way."""
+        ways = [np.full(len(t.rows), t.within) for own in self.vias for t in own]
+        return np.concatenate([self._goal[2], *ways])
+
+    @property
+    def goals(self) -> int:
+        """Number of rows of the goal that are of places."""
+        return len(self._goal[2]) - self.resting
 
 
 class Kept(OrderedDict[Any, Graphs]):

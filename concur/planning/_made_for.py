@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from concur.outputs import Output
 from concur.planning._clearances import clearance_of
 from concur.planning._path_limits import PlanLimits
-from concur.planning._targets import targets_of
+from concur.planning._targets import targets_of, vias_of
 from concur.robot import Clearance, Mechanism, Obstacle
 
 UNUSED = ("keyframes", "unread", "file", "function")
@@ -32,6 +32,7 @@ def made_for(
     limits: PlanLimits,
     obstacles: Clearance | Sequence[Obstacle],
     time: float | str,
+    via: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, str]:
     """Digests of the parts of a problem; the start is q with the speeds of joints by their names.
 
@@ -40,12 +41,13 @@ def made_for(
     q, speeds = start
     moves = {name: float(value) for name, value in speeds.items() if value}
     drift = [] if momentum is None else np.asarray(momentum, dtype=float).tolist()
+    targets = targets_of(outputs, goals, "plan")
     parts = {
         "robot": robot,
         "momentum": drift if any(drift) else [],
         "outputs": list(outputs),
         "start": [robot.check_configuration(q, "plan"), dict(sorted(moves.items()))],
-        "goals": targets_of(outputs, goals, "plan"),
+        "goals": [targets, vias_of(outputs, via, "plan")] if via else targets,
         "limits": limits,
         "obstacles": clearance_of(robot, obstacles, "plan"),
         "time": time,

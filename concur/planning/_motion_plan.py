@@ -140,7 +140,11 @@ class MotionPlan:
         return figure
 
     def again(
-        self, q: ArrayLike, s: ArrayLike | None = None, goals: Mapping[str, Any] | None = None
+        self,
+        q: ArrayLike,
+        s: ArrayLike | None = None,
+        goals: Mapping[str, Any] | None = None,
+        passed: int = 0,
     ) -> MotionPlan:
         """Plan again from another state, beginning with this motion.
 
@@ -152,6 +156,8 @@ class MotionPlan:
             Shape velocities, shape (ns,); default at rest.
         goals : mapping, optional
             Goals of the same outputs and kinds; default those of this plan.
+        passed : int
+            Number of goals on the way that are behind.
 
         Returns
         -------
@@ -170,7 +176,7 @@ class MotionPlan:
                 came="a copy of its numbers",
                 cure="Plan with `concur.plan` first.",
             )
-        return self._again(q, s, goals)
+        return self._again(q, s, goals, passed)
 
     def save(self, path: str | PathLike[str]) -> Path:
         """Write the motion as JSON with its hash, which tasks with [plan] and `load_result` read.

@@ -20,6 +20,9 @@ from concur.tables import is_number
 FIELDS = ("position", "direction", "axis", "within")
 """Fields of a goal for a part of a pose."""
 
+MOST_VIAS = 8
+"""Largest number of goals on the way."""
+
 UNIT = 1e-6
 """Largest deviation of the length of a direction from one that is rounding."""
 
@@ -76,6 +79,21 @@ def targets_of(outputs: Sequence[Output], goals: Mapping[str, Any], where: str) 
         index = names.index(name)
         found += _of_output(index, outputs[index], goal, place)
     return found
+
+
+def vias_of(outputs: Sequence[Output], via: Any, where: str) -> tuple[tuple[Target, ...], ...]:
+    """Read goals on the way."""
+    listed = isinstance(via, Sequence) and not isinstance(via, str | bytes)
+    if not listed or len(via) > MOST_VIAS:
+        raise ConcurError(
+            f"{where}, `via`",
+            expected=f"a list of up to {MOST_VIAS} goals by outputs",
+            came=f"{len(via)} of them" if listed else f"{via!r:.40}",
+            cure='Write for example [{"hand": {"position": [1.0, 0.5, 0.4], "within": 0.05}}].',
+        )
+    return tuple(
+        tuple(targets_of(outputs, goals, f"{where}, `via` {k + 1}")) for k, goals in enumerate(via)
+    )
 
 
 def _of_output(index: int, output: Output, goal: Any, place: str) -> list[Target]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, count, islice
+from itertools import chain, count, islice, product
 from typing import Any
 
 import numpy as np
@@ -15,14 +15,15 @@ from concur.codegen import finite_floats
 from concur.errors import ConcurError, InfeasibleReferenceError, ReductionError, ShapeError
 from concur.outputs import Output, checked_outputs
 from concur.planning._clearances import check_apart, clearance_of
-from concur.planning._direct import direct_guess
-from concur.planning._graphs import FINE
+from concur.planning._direct import direct_guess, legs_of
+from concur.planning._graphs import FINE, STEPS
 from concur.planning._made_for import made_for
 from concur.planning._motion_plan import MotionPlan
 from concur.planning._nearest import Nearest, nearest_posture
 from concur.planning._path_limits import PlanLimits, bounds_of, ground_of
 from concur.planning._program import SHORTEST, Found, Search
-from concur.planning._targets import Target, targets_of
+from concur.planning._splines import Splines
+from concur.planning._targets import Target, targets_of, vias_of
 from concur.planning._transcription import Path, Start, Transcription
 from concur.planning._verdict import KEPT, ROUNDED, is_held, misses_of, rows_of
 from concur.reduction import ReducedModel, check_model
@@ -54,6 +55,12 @@ SLOWER = (2.0, 4.0, 8.0)
 EDGE = 0.3
 """Sum of misses of the nearest motion up to which slower ones are tried, m and rad."""
 
+POINTS, MORE_POINTS = 14, 3
+"""Control points of the splines, and more of them for each goal on the way."""
+
+SHIFTS, FASTER = 6, 0.995
+"""Rounds in which goals on the way are passed earlier or later, while these save time."""
+
 WAY_PROGRAMS = 20
 """Largest number of programs that find a way around obstacles."""
 
@@ -78,6 +85,7 @@ def plan(
     obstacles: Clearance | Sequence[Obstacle] = (),
     *,
     time: float | str = "least",
+    via: Sequence[Mapping[str, Any]] = (),
     guesses: int = GUESSES,
     progress: Callable[[float], Any] | None = None,
 ) -> MotionPlan:
@@ -113,6 +121,9 @@ def plan(
         meshes do not have; or own capsules on bodies, with obstacles.
     time : float or "least"
         Duration, s, or the least possible.
+    via : sequence of mapping
+        Goals on the way, up to 8 in their order, each as `goals`; with `within` regions. When they
+        are passed follows from the way.
     guesses : int
         Largest number of guesses; two motions that reach the goal are enough.
     progress : callable, optional
@@ -167,16 +178,17 @@ def plan(
         )
     known = tuple(checked_outputs(model.system, outputs, where))
     _check_options(time, guesses, progress, where)
-    targets = tuple(targets_of(known, goals, where))
+    targets, vias = tuple(targets_of(known, goals, where)), vias_of(known, via, where)
     q0, s0 = _state(model, start, where)
     bounds = bounds_of(model, limits, where)
     clearance = clearance_of(model.robot, obstacles, where)
     check_apart(model.robot, clearance, limits.apart, where)
     form = Transcription(
         *(model, known, targets, bounds, clearance),
-        *(limits.apart, float(limits.singular), q0, ground_of(model, limits, where)),
+        *(limits.apart, float(limits.singular), q0, ground_of(model, limits, where), vias),
+        splines=Splines(POINTS + MORE_POINTS * len(vias)),
     )
-    made = partial(_made_for, model, known, limits, obstacles, time)
+    made = partial(_made_for, model, known, limits, obstacles, time, via)
     planner = Planner(form, where, None if time == "least" else float(time), guesses, made)
     return planner.run(q0, s0, goals, targets, None, progress)
 
@@ -228,6 +240,7 @@ def _made_for(
     limits: PlanLimits,
     obstacles: Clearance | Sequence[Obstacle],
     time: float | str,
+    via: Sequence[Mapping[str, Any]],
     start: tuple[Floats, Floats],
     goals: Mapping[str, Any],
 ) -> dict[str, str]:
@@ -235,7 +248,7 @@ def _made_for(
     momentum = model.momentum if model.takes_momentum else None
     speeds = dict(zip(model.shape_names, start[1].tolist(), strict=True))
     given = start[0], speeds
-    return made_for(model.robot, momentum, outputs, given, goals, limits, obstacles, time)
+    return made_for(model.robot, momentum, outputs, given, goals, limits, obstacles, time, via)
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,20 +270,58 @@ class Planner:
         warm: Floats | None,
         progress: Callable[[float], Any] | None,
     ) -> MotionPlan:
-        """Best of the motions from several guesses."""
+        """Best of the motions from several guesses, with goals on the way where it is fastest."""
         form = self.form
         start = Start(q0[form.rest], q0[form.shape], s0)
         self._check_start(start)
-        wanted = np.concatenate([target.wanted for target in targets])
+        wanted = np.concatenate([t.wanted for own in (targets, *form.vias) for t in own])
+        places = legs_of(form, start, wanted) if form.vias else ()
+        made_for = self.made((q0, s0), goals)
+
+        def passing(
+            places: tuple[int, ...], warm: Floats | None, guesses: int
+        ) -> tuple[MotionPlan, Floats]:
+            planner = replace(self, form=replace(form, places=places), guesses=guesses)
+            own = planner if form.vias or form.places else self
+            found, unknowns = own._run(start, wanted, goals, targets, warm, progress)
+            again = partial(self._again, unknowns, tuple(targets), goals)
+            return replace(found, made_for=made_for, _again=again), unknowns
+
+        best, unknowns = passing(places, warm, self.guesses)
+        for _ in range(SHIFTS if best.reached and self.duration is None else 0):
+            before = best.duration
+            for k, by in product(range(len(places)), (2, -2)):
+                other = (*places[:k], places[k] + by, *places[k + 1 :])
+                if np.diff([0, *other, STEPS]).min() < 2:
+                    continue
+                found, moved = passing(other, unknowns, 1)
+                if found.reached and found.duration < best.duration:
+                    best, unknowns, places = found, moved, other
+            if best.duration > FASTER * before:
+                break
+        return best
+
+    def _run(
+        self,
+        start: Start,
+        wanted: Floats,
+        goals: Mapping[str, Any],
+        targets: Sequence[Target],
+        warm: Floats | None,
+        progress: Callable[[float], Any] | None,
+    ) -> tuple[MotionPlan, Floats]:
+        """Best of the motions from several guesses, and its unknowns."""
+        form = self.form
         search = Search(
             *(form, start, wanted, self.duration),
             *(np.full(len(form.facts), 1.0 - KEPT), np.full(3, 1.0 - KEPT)),
             np.zeros(form.within.size),
         )
-        reach = nearest_posture(form, targets, q0)
-        aimed = search if reach.solved else replace(search, wanted=reach.wanted)
+        reach = nearest_posture(form, targets, form.configuration(start.x, start.r))
+        own = np.concatenate([reach.wanted, wanted[reach.wanted.size :]])
+        aimed = search if reach.solved else replace(search, wanted=own)
         most = self.guesses if aimed is search else min(self.guesses, ENOUGH)
-        enough = ENOUGH if aimed is search and warm is None else 1
+        enough = ENOUGH if aimed is search and warm is None and not form.vias else 1
         guesses = [warm] if warm is not None else []
         made, tries, notes, fresh = None, list[Found](), list[str](), list[Found]()
         for k, guess in enumerate(islice(chain(guesses, self._guesses(aimed, reach)), most)):
@@ -302,9 +353,9 @@ class Planner:
         if aimed is not search:
             path, u = form.dense(start, best.unknowns, wanted)
             failed = self._result(best, path, u, False, tuple(notes), targets, goals, reach.why)
-            return replace(failed, made_for=self.made((q0, s0), goals))
+            return failed, best.unknowns
         result = self._result(best, path, u, made is not None, tuple(notes), targets, goals)
-        return replace(result, made_for=self.made((q0, s0), goals))
+        return result, best.unknowns
 
     def _blocked(self, tries: list[Found]) -> bool:
         """Whether the last motions pass the same limits by as much, or all of them at the goal."""
@@ -324,6 +375,7 @@ class Planner:
         q: ArrayLike,
         s: ArrayLike | None,
         goals: Mapping[str, Any] | None,
+        passed: int,
     ) -> MotionPlan:
         """Plan from another state, beginning with a motion."""
         form = self.form
@@ -337,7 +389,8 @@ class Planner:
                 cure="Call `concur.plan`.",
             )
         q0, s0 = _state(form.model, q if s is None else (q, s), self.where)
-        return self.run(q0, s0, goals, targets, unknowns, None)
+        planner = replace(self, form=replace(form, vias=form.vias[passed:]))
+        return planner.run(q0, s0, goals, targets, unknowns, None)
 
     def _best(self, search: Search, found: list[Found]) -> tuple[Found, Path, Floats] | None:
         """First of the motions, the best first, that holds in the dense check."""
@@ -536,7 +589,6 @@ class Planner:
             starts=notes,
             missed=missed,
             limits=form.bounds,
-            _again=partial(self._again, found.unknowns, tuple(targets), goals),
         )
 
     def _reason(
@@ -561,6 +613,8 @@ class Planner:
                 f"{worst.place}, its limit {worst.shown_limit}"
             )
         name = max(missed, key=lambda key: missed[key])
+        if name not in samples:
+            return f"not reached in {len(notes)} guesses: {name} is {missed[name]:.3g} (m, rad) off"
         nearest = np.array2string(samples[name][0][-1], precision=4, separator=", ")
         binding = [
             row.quantity

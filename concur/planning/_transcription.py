@@ -76,6 +76,8 @@ class Transcription:
     singular: float
     q0: Floats
     ground: GroundLimits | None = None
+    vias: tuple[tuple[Target, ...], ...] = ()
+    places: tuple[int, ...] = ()  # points at which it passes the goals on the way
     splines: Splines = field(default_factory=lambda: Splines(14))
 
     @cached_property
@@ -88,7 +90,7 @@ class Transcription:
             *(model, self.outputs, self.targets, lined, bounds.turns[list(lined)]),
             *(None if model.nu == model.ns else finite**2, self.singular > 0.0),
             pairs_of(model.robot, self.clearance, self.apart),
-            Ground.of(self.ground),
+            *(Ground.of(self.ground), self.vias),
         )
 
     @property
@@ -139,7 +141,7 @@ class Transcription:
 
         Then the way decides about the end, as where base and hand of a satellite have goals.
         """
-        return bool(self.within.size - self.graphs.resting > self.model.ns)
+        return self.graphs.goals > self.model.ns
 
     # -- limits ----------------------------------------------------------------------------------
 
@@ -272,8 +274,22 @@ class Transcription:
         x = np.vstack([start.x, found.T])
         s, a = d / time, dd / time**2
         g = self._limited_at("values", "away", x, r, s, a)[0]
-        e = functions["goal"](x[-1], r[-1], s[-1], wanted)[0]
-        return Path(self.points(start, unknowns), x, r, s, a, g, e[:, 0] + bias)
+        e = self._misses(x, r, s, wanted)
+        return Path(self.points(start, unknowns), x, r, s, a, g, e + bias)
+
+    @cached_property
+    def _parts(self) -> list[int]:
+        """Where the numbers of the goals on the way begin."""
+        sizes = [sum(t.wanted.size for t in own) for own in (self.targets, *self.vias)]
+        return [int(end) for end in np.cumsum(sizes)[:-1]]
+
+    def _misses(self, x: Floats, r: Floats, s: Floats, wanted: Floats, fine: int = 1) -> Floats:
+        """Rows of the goal, and of the goals on the way, with `fine` points in each interval."""
+        goal, *others = np.split(wanted, self._parts)
+        found = [self._functions["goal"](x[-1], r[-1], s[-1], goal)[0]]
+        for k, (at, own) in enumerate(zip(self.places, others, strict=True)):
+            found.append(self._functions[f"via{k}"](x[fine * at], r[fine * at], own)[0])
+        return np.concatenate(found)[:, 0]
 
     def evaluate(self, start: Start, unknowns: Floats, wanted: Floats, bias: Floats) -> Path:
         """Path of the unknowns with slopes of its rows; `bias` is added to those of the goal."""
@@ -285,7 +301,8 @@ class Transcription:
         x = np.vstack([start.x, found[0].T])
         s, a = d / time, dd / time**2
         g, dg = self.limited(x, r, s, a)
-        e, de = functions["goal"](x[-1], r[-1], s[-1], wanted)
+        goal, *others = np.split(wanted, self._parts)
+        e, de = functions["goal"](x[-1], r[-1], s[-1], goal)
         by_x = found[1].reshape(nx, STEPS, nx).transpose(1, 0, 2)
         by_moves = found[2].reshape(nx, STEPS, 6 * ns + 1).transpose(1, 0, 2)
         steps, values = self._unknown_slopes
@@ -321,6 +338,12 @@ class Transcription:
             rows = de[:, nx + k * ns : nx + (k + 1) * ns]
             ends[:, :-1] += rows @ values[k, -1] / time**k
             ends[:, -1] += rows @ by_time[k][-1]
+        for k, (at, own) in enumerate(zip(self.places, others, strict=True)):
+            miss, *parts = functions[f"via{k}"](x[at], r[at], own)
+            rows = parts[0] @ carried[at]
+            rows[:, :-1] += parts[1] @ values[0, at]
+            rows[:, -1] += parts[1] @ by_time[0][at]
+            e, ends = np.concatenate([e, miss]), np.concatenate([ends, rows])
         points = self.points(start, unknowns)
         return Path(points, x, r, s, a, g, e[:, 0] + bias, (slopes, ends), carried)
 
@@ -351,11 +374,14 @@ class Transcription:
             g += functions[far](x.T, r.T, self._numbers)[0].T @ rows[:, size:].T
         return g, values[:, : self.model.nu]
 
-    def to_goal(self, x: Floats, r: Floats, wanted: Floats) -> tuple[Floats, Floats]:
-        """Rows of the goal that are of places, and their slopes by x and r."""
-        e, slopes = self._functions["goal"](x, r, np.zeros(self.model.ns), wanted)
-        count = len(e) - self.graphs.resting
-        return e[:count, 0], slopes[:count, : x.size + r.size]
+    def to_goal(self, x: Floats, r: Floats, wanted: Floats, leg: int = -1) -> tuple[Floats, Floats]:
+        """Rows of places at the end of a leg, by default the last, and their slopes by x and r."""
+        own = np.split(wanted, self._parts)[(leg + 1) % (len(self.vias) + 1)]
+        if 0 <= leg < len(self.vias):
+            e, *parts = self._functions[f"via{leg}"](x, r, own)
+            return e[:, 0], np.hstack(parts)
+        e, slopes = self._functions["goal"](x, r, np.zeros(self.model.ns), own)
+        return e[: self.graphs.goals, 0], slopes[: self.graphs.goals, : x.size + r.size]
 
     def flow(self, x: Floats, r: Floats, slope: Floats, time: float) -> tuple[Floats, Floats]:
         """Rate of x over the unit interval, and its slopes by the rate of the shape."""
@@ -394,8 +420,7 @@ class Transcription:
         q = np.array([self.model.system.normalize(row) for row in q])
         x = q[:, self.rest]
         g, u = self._limited_at("fine", "far", x, r, s, a)
-        e = functions["goal"](x[-1], r[-1], s[-1], wanted)[0][:, 0]
-        return Path(points, x, r, s, a, g, e), u
+        return Path(points, x, r, s, a, g, self._misses(x, r, s, wanted, FINE)), u
 
     def jerks(self, path: Path, duration: float) -> Floats:
         """Jerks of the shape at the points of a path."""

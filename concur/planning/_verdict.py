@@ -46,6 +46,11 @@ def misses_of(form: Transcription, path: Path, targets: Sequence[Target]) -> dic
         miss = float(np.linalg.norm(over[at : at + size]))
         found[name] = max(found.get(name, 0.0), miss)
         at += size
+    at = form.graphs.goals + form.graphs.resting
+    for k, own in enumerate(form.vias):
+        size = sum(len(target.rows) for target in own)
+        found[f"via {k + 1}"] = float(np.linalg.norm(over[at : at + size]))
+        at += size
     return found
 
 

@@ -13,22 +13,24 @@ from concur.planning._direct import MOST, PEAK, _shapes, direct_guess
 from concur.planning._graphs import STEPS
 from concur.planning._path_limits import bounds_of, ground_of
 from concur.planning._program import Search
-from concur.planning._targets import targets_of
+from concur.planning._targets import targets_of, vias_of
 from concur.planning._transcription import Start, Transcription
 
 ROVER = [0, 0, 0, 0, 0, 0.2, 1.0, -1.6]
 
 
-def formed(model, outputs, q0, goals, limits, speeds=None):
+def formed(model, outputs, q0, goals, limits, speeds=None, via=(), places=()):
     """Transcription, start and wanted numbers of a problem."""
     q0 = np.array(q0, dtype=float)
     targets = tuple(targets_of(outputs, goals, "plan"))
     bounds = bounds_of(model, limits, "plan")
     ground = ground_of(model, limits, "plan")
-    form = Transcription(model, tuple(outputs), targets, bounds, None, None, 0.0, q0, ground)
+    vias = vias_of(outputs, via, "plan")
+    numbers = q0, ground, vias, places
+    form = Transcription(model, tuple(outputs), targets, bounds, None, None, 0.0, *numbers)
     s0 = np.zeros(model.ns) if speeds is None else np.array(speeds)
     start = Start(q0[form.rest], q0[form.shape], s0)
-    return form, start, np.concatenate([target.wanted for target in targets])
+    return form, start, np.concatenate([t.wanted for own in (targets, *vias) for t in own])
 
 
 @pytest.fixture(scope="module")

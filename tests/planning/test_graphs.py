@@ -27,11 +27,13 @@ def floater():
     return model, [cc.Output("hand", "forearm", "R2", point=(1.0, 0, 0))]
 
 
-def test_paths_with_slopes_and_without_are_the_same_and_the_slopes_are_theirs() -> None:
+@pytest.mark.parametrize("via", [(), ({"hand": [1.5, 0.2]}, {"hand": [np.nan, 0.3]})])
+def test_paths_with_slopes_and_without_are_the_same_and_the_slopes_are_theirs(via) -> None:
     model, hand = floater()
-    speeds = [0.3, -0.2]
-    form, start, wanted = formed(model, hand, START, {"hand": [1.3, 0.4]}, LIMITS, speeds)
-    unknowns, bias = direct_guess(form, start, wanted, None), np.zeros(4)
+    given = {"speeds": [0.3, -0.2], "via": via, "places": (12, 30)[: len(via)]}
+    form, start, wanted = formed(model, hand, START, {"hand": [1.3, 0.4]}, LIMITS, **given)
+    unknowns, bias = direct_guess(form, start, wanted, None), np.zeros(form.within.size)
+    assert bias.size == 4 + (3 if via else 0)
     full = form.evaluate(start, unknowns, wanted, bias)
     plain = form.values(start, unknowns, wanted, bias)
     for name in ("points", "x", "r", "s", "a", "g", "e"):

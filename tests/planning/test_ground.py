@@ -108,7 +108,8 @@ def test_plans_with_grip_do_not_slip_and_others_do(model, free, gripping) -> Non
     for found in (free, gripping):
         plant = cc.Plant(model.robot, slip=slip)
         end = round(found.duration, 2)
-        run = cc.simulate(plant, servo, found.reference, end, START, rest, dt=2e-3)
+        given = model.robot, servo, found.reference, end, START, rest
+        run = cc.simulate(*given, dt=2e-3, plant=plant)
         errors.append(float(run.slip_speed.max()))
     assert errors[0] > 0.02
     assert errors[1] < 2e-3
