@@ -10,8 +10,10 @@ The picture of the dashboard needs Chromium; CHROMIUM may contain its path.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -67,6 +69,7 @@ def main() -> None:
     """Simulate the examples; write their pictures beside this file."""
     rover(simulated("rover_arm.toml"))
     floater(simulated("free_floater.toml"))
+    planned()
     script("crane_car", "crane_load.png")
     script("chain_pendulum", "chain_pendulum.png")
     script("wrong_payload", "wrong_payload.png")
@@ -233,6 +236,17 @@ def floater(run: Run) -> None:
         handles = course.handles
         figure.legend(handles=handles, loc="lower center", ncols=len(handles), handler_map=TRIAD)
         figure.savefig(HERE / "free_floater.png", dpi=80)
+
+
+def planned() -> None:
+    """Write the animations of the tutorial on plans, which its own blocks make."""
+    page = (HERE.parent / "tutorials" / "plan.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        Path("examples").symlink_to(EXAMPLES, target_is_directory=True)
+        exec("\n".join(blocks), {"__name__": "session"})
+        for name in ("rover", "satellite"):
+            Path(f"{name}.gif").replace(HERE / f"planned_{name}.gif")
 
 
 def dashboard() -> None:

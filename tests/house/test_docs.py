@@ -29,7 +29,7 @@ SESSIONS = [
         f"docs/howto/{name}.md"
         for name in (
             *("outputs", "gains", "audit", "singular", "on_reference", "momentum"),
-            *("saturation", "joint_limits", "law", "joint", "output"),
+            *("saturation", "joint_limits", "law", "joint", "output", "plan"),
         )
     ),
     "docs/floating.md",
