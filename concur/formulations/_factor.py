@@ -16,10 +16,22 @@ from concur.errors import DescriptionError, shown
 from concur.groups import se3, so3
 from concur.groups.stumpff import stumpff
 from concur.robot import unknown_name
-from concur.robot.joints import Free, Planar, Revolute, Spherical
+from concur.robot.joints import (
+    Cartesian,
+    Free,
+    Joint,
+    Planar,
+    Prismatic,
+    Revolute,
+    Sliding,
+    Spherical,
+)
 
 GROUPS = {"SO2": Revolute((0.0, 0.0, 1.0)), "SO3": Spherical(), "SE2": Planar(), "SE3": Free()}
 """Joints whose coordinates and velocities are those of a group."""
+
+TRAVELS = {"R": Prismatic((1.0, 0.0, 0.0)), "R2": Sliding(), "R3": Cartesian()}
+"""Joints whose coordinates are lengths along the first axes."""
 
 OFF_SPHERE = 1e-3
 """Largest deviation of a direction's length from 1."""
@@ -94,6 +106,17 @@ class Factor:
 
     def __reduce__(self) -> Any:
         return Factor, (self.name, self.group, self.neutral, self.unit)
+
+    @property
+    def joint(self) -> Joint | None:
+        """Joint with these coordinates and velocities; None for "S2", R^n with n > 3, R2 of angles.
+
+        A length is a translation along the first axis, a plane that of the first two. An angle is
+        a rotation about the third axis.
+        """
+        if self.flat and self.unit == "rad":
+            return GROUPS["SO2"] if self.nv == 1 else None
+        return (TRAVELS | GROUPS).get("R" if self.group == "R1" else self.group)
 
     @property
     def flat(self) -> bool:

@@ -44,7 +44,7 @@ from concur.formulations._expressions import SINGULAR, Row, Space, least_eigenva
 from concur.formulations._factor import Factor
 from concur.formulations._invariance import check_invariance, group_names
 from concur.groups import s2
-from concur.robot import unknown_name
+from concur.robot import JointPlace, unknown_name
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -245,7 +245,8 @@ class LagrangianSystem(EvaluatedMethods):
         if not self.framed:
             return self
         copy = object.__new__(LagrangianSystem)
-        copy.__dict__.update({k: v for k, v in self.__dict__.items() if k != "_evaluators"})
+        others = ("_evaluators", "joint_places", "driven_freedoms")
+        copy.__dict__.update({k: v for k, v in self.__dict__.items() if k not in others})
         turns = [turn for factor in self.factors for turn in factor.turning]
         own = {
             "framed": False,
@@ -283,6 +284,22 @@ class LagrangianSystem(EvaluatedMethods):
         return tuple(
             k for f, (_, at) in spans if f.name in self.symmetry for k in range(at, at + f.nv)
         )
+
+    @cached_property
+    def joint_places(self) -> tuple[JointPlace, ...]:
+        """Factors that are groups of motions, as joints; none in velocities of another frame."""
+        spans = () if self.framed else zip(self.factors, self._starts(), strict=True)
+        return tuple(
+            JointPlace(f.name, f.name, f.joint, slice(k, k + f.nv), slice(i, i + f.nq))
+            for f, (i, k) in spans
+            if f.joint is not None
+        )
+
+    @cached_property
+    def driven_freedoms(self) -> tuple[int, ...]:
+        """Indices in v of the velocities along which an input acts, alone or with others."""
+        acting = ca.sparsify(ca.SX(self.actuation(ca.SX.sym("q", self.nq))))
+        return tuple(sorted(set(acting.sparsity().row())))
 
     @property
     def drives(self) -> tuple[str, ...]:

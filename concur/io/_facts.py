@@ -98,7 +98,7 @@ def _options(servo: TrackingLaw, started: np.ndarray | None) -> list[tuple[str, 
         facts.append(("Momentum", f"{known}; the centre of mass drifts at {drift:.3g} m/s"))
     if model.chain:
         kept = (
-            f"`{model.robot.label(stage.joint)}` {momenta_text(stage.theta, stage.momentum_units)}"
+            f"`{stage.label}` {momenta_text(stage.theta, stage.momentum_units)}"
             for stage in model.chain
         )
         facts.append(("Momenta of further stages", "; ".join(kept)))

@@ -19,7 +19,7 @@ from concur.codegen import Array, Vector
 from concur.errors import ReductionError
 from concur.groups import Subgroup, classify, se3
 from concur.reduction import ReducedModel, check_model
-from concur.robot import robot_size
+from concur.robot import joint_places, robot_size, unknown_name
 from concur.robot.joints import Joint
 
 SAMPLES = 4
@@ -43,7 +43,7 @@ Curve = Callable[[Array], tuple[Array, Array]]
 
 @dataclass(frozen=True, eq=False)
 class Fibre:
-    """A body whose velocity follows from the shape alone, and the joint that carries it.
+    """A body or factor whose velocity follows from the shape alone, and the joint that carries it.
 
     `rows` and `entries` are its places in v and q; `side` is 1 for the left side, -1 for the right.
     """
@@ -137,26 +137,32 @@ class Fibre:
         return np.array(ca.DM(self._lie(ca.SX(a), ca.SX(b))))[:, 0]
 
 
-def fibre_of(model: ReducedModel, where: str) -> Fibre:
+def fibre_of(model: ReducedModel, where: str, named: str | None = None) -> Fibre:
     """Find the body that the shape moves: the base, or the first that depends on the shape alone.
 
-    Raises a `ReductionError` if no body does, or the lift has no symmetry.
+    Of a system without bodies it is a factor. Raises a `ReductionError` if no body does, or the
+    lift has no symmetry, and an `UnknownNameError` if the named one does not.
     """
     check_model(model, where)
-    robot, place = model.robot, f"{where} of `{model.name}`"
+    robot, at = model.system, f"{where} of `{model.name}`"
     kept = list(model.shape_coordinates)
-    for body in robot.bodies:
-        rows = robot.v_slice(body.name)
-        if kept and body.joint.nv and set(range(rows.start, rows.stop)) <= set(model.dependent):
-            break
-    else:
+    places = [
+        place
+        for place in joint_places(robot)
+        if kept and place.freedoms and set(place.freedoms) <= set(model.dependent)
+    ]
+    if not places:
         raise ReductionError(
-            place,
+            at,
             expected="a body whose velocities all follow from those of the shape",
             came=f"{model.kind} reduction to {', '.join(model.shape_names) or 'no shape'}",
             cure="Take a robot that floats, or one on wheels whose joints move its base.",
         )
-    entries = robot.q_slice(body.name)
+    names = [place.name for place in places]
+    if named is not None and named not in names:
+        raise unknown_name(f"{at}, `body`", "body that the shape moves", named, names)
+    body = places[0 if named is None else names.index(named)]
+    rows, entries = body.rows, body.entries
     rng, neutral = np.random.default_rng(0), np.asarray(robot.neutral())
     worst = {1: 0.0, -1: 0.0}
     for side in worst:
@@ -173,7 +179,7 @@ def fibre_of(model: ReducedModel, where: str) -> Fibre:
         if worst[side] < SAME:
             return found
     raise ReductionError(
-        place,
+        at,
         expected=f"velocities of `{body.name}` that depend on the shape alone, in the axes of the "
         "body or of its parent",
         came=f"others, {min(worst.values()):.2g} of their size away",
@@ -255,7 +261,7 @@ def reach_of(fibre: Fibre, start: np.ndarray, low: np.ndarray, high: np.ndarray)
         found.append(np.asarray(se3.adjoint(pose)) @ twists)
     twists = np.hstack(found)
     twists = twists[:, np.abs(twists).max(axis=0, initial=0.0) > FLAT * size**2]
-    span = classify(twists, tolerance=ANGLE, length=robot_size(fibre.model.robot))
+    span = classify(twists, tolerance=ANGLE, length=robot_size(fibre.model.system))
     group = span.closure or span
     basis = np.linalg.lstsq(fibre.joint.basis, group.basis, rcond=None)[0]
     return Reach(group, basis)

@@ -130,7 +130,7 @@ class LoopPlan:
             The curvature in the plane in which the loop has the largest effect, with the other
             coordinates at the centre of the loop.
         """
-        fibre, loop = fibre_of(self.model, "plot"), self.loop
+        fibre, loop = fibre_of(self.model, "plot", self.phase.body), self.loop
         areas = np.array([loop.areas[i, j] for i, j in fibre.pairs])
         effect = np.abs(np.array(fibre.curvature(loop.center)) * areas)
         row = int(np.argmax(effect.max(axis=1))) if coordinate is None else coordinate

@@ -51,7 +51,7 @@ class GeometricPhase:
     exact : numpy.ndarray
         For which entries this is so, shape (n,), bool.
     momentum : tuple of float
-        Spatial momentum of the robot, shape (6,); zeros on wheels.
+        Spatial momentum of the robot, shape (6,), zeros on wheels; or that of a symmetry group.
     dynamic : numpy.ndarray
         Displacement by the momentum alone, shape (4, 4): the locked velocity along the loop,
         without the part of the connection.
@@ -93,7 +93,10 @@ class GeometricPhase:
 
 
 def geometric_phase(
-    model: ReducedModel, loop: Loop | ArrayLike, q0: ArrayLike | None = None
+    model: ReducedModel,
+    loop: Loop | ArrayLike,
+    q0: ArrayLike | None = None,
+    body: str | None = None,
 ) -> GeometricPhase:
     """Find the displacement that is left when the shape returns to where it began.
 
@@ -106,13 +109,17 @@ def geometric_phase(
     Parameters
     ----------
     model : ReducedModel
-        A robot that floats, a Chaplygin system on wheels, or a ball that rolls without spin.
+        A robot that floats, a Chaplygin system on wheels, a ball that rolls without spin, or a
+        `LagrangianSystem` with a symmetry, or with constraints that determine a factor.
     loop : Loop or array_like
         Closed curve of the shape, in the order of ``model.shape_names``; or points of one, as for
         `Loop.through`, shape (k, ns), m and rad. Its timing matters for a momentum only.
     q0 : array_like, optional
         Configuration from which the body starts, shape (nq,), of importance for a momentum only.
         The shape starts where the loop does. Default: the neutral configuration.
+    body : str, optional
+        Body, or factor of a `LagrangianSystem`, whose displacement it is; default the base, or the
+        first whose velocities follow from the shape alone.
 
     Returns
     -------
@@ -123,6 +130,8 @@ def geometric_phase(
     ------
     ReductionError
         If the shape moves no body, or the lift has no symmetry.
+    UnknownNameError
+        If the shape does not move `body`.
     ShapeError, NonFiniteError
         If the loop has another number of coordinates than the shape, or a number is not finite.
     SimulationError
@@ -143,7 +152,7 @@ def geometric_phase(
     >>> bool(abs(phase.log[2] - phase.integral[2]) < 1e-10)
     True
     """
-    fibre = fibre_of(model, "geometric_phase")
+    fibre = fibre_of(model, "geometric_phase", body)
     path = loop if isinstance(loop, Loop) else Loop.through(loop)
     if path.size != model.ns:
         raise ShapeError(
@@ -152,12 +161,12 @@ def geometric_phase(
             came=f"{path.size}",
             cure="Write a coordinate for each; zeros for those that stay.",
         )
-    robot = model.robot
+    robot = model.system
     start = np.array(robot.neutral() if q0 is None else robot.check_configuration(q0, "`q0`"))
     start[list(model.shape_coordinates)] = path.start
     moved = (
         {parts: _followed(fibre, path, start, parts) for parts in ((1, 0), (0, 1), (1, 1))}
-        if model.takes_momentum and any(model.momentum)
+        if model.keeps_momentum and any(model.momentum)
         else {(1, 0): _followed(fibre, path, start)}
     )
     pose = moved[1, 0]
@@ -172,7 +181,7 @@ def geometric_phase(
         np.array(fibre.curvature(path.center)) @ enclosed,
         _integral(fibre, path),
         fibre.commuting,
-        model.momentum if model.takes_momentum else (0.0,) * 6,
+        model.momentum if model.keeps_momentum else (0.0,) * 6,
         moved.get((0, 1), np.eye(4)),
         moved.get((1, 1), pose),
     )

@@ -16,6 +16,7 @@ from concur.planning._loop_plan import LoopPlan
 from concur.planning._phase import GeometricPhase, geometric_phase
 from concur.planning._shooting import SOLVED, Shooting
 from concur.reduction import ReducedModel
+from concur.robot import Mechanism
 
 MOST_CYCLES = 64
 """Largest number of cycles that is tried."""
@@ -52,6 +53,7 @@ def plan_loop(
     harmonics: int = 3,
     limits: Any = None,
     speed_limits: Any = None,
+    body: str | None = None,
 ) -> LoopPlan:
     """Plan a closed loop of the shape that displaces the base as wanted.
 
@@ -63,8 +65,8 @@ def plan_loop(
     Parameters
     ----------
     model : ReducedModel
-        A robot that floats with zero momentum, a Chaplygin system on wheels, or a ball that rolls
-        without spin.
+        A robot that floats with zero momentum, a Chaplygin system on wheels, a ball that rolls
+        without spin, or a `LagrangianSystem` with a symmetry and zero momentum.
     displacement : array_like
         Logarithm of the wanted displacement ``g0^-1 g1`` in the basis of the base's joint, m and
         rad, as `GeometricPhase.log`: (vx, vy, omega) for a planar base, [linear; angular] for a
@@ -83,6 +85,8 @@ def plan_loop(
         the joints.
     speed_limits : array_like, optional
         Largest speeds, a number or shape (ns,), rad/s and m/s; default those of the joints.
+    body : str, optional
+        Body or factor that is displaced, as of `geometric_phase`.
 
     Returns
     -------
@@ -111,10 +115,10 @@ def plan_loop(
     >>> plan.reached, np.degrees(plan.phase.log[3:]).round(3).tolist()[2]
     (True, 5.0)
     """
-    fibre = fibre_of(model, "plan_loop")
+    fibre = fibre_of(model, "plan_loop", body)
     where = f"plan_loop of `{model.name}`"
-    if model.takes_momentum and any(model.momentum):
-        cure = "Plan with `model.at_momentum([0] * 6)`."
+    if model.keeps_momentum and any(model.momentum):
+        cure = f"Plan with `model.at_momentum([0] * {len(model.momentum)})`."
         raise ReductionError(where, expected="zero momentum", came="another", cure=cure)
     for name, value in (("harmonics", harmonics), ("cycles", 1 if cycles is None else cycles)):
         if not isinstance(value, int | np.integer) or not 1 <= value <= MOST_CYCLES:
@@ -123,7 +127,7 @@ def plan_loop(
     known = duration is None or isinstance(duration, int | float | np.number)
     if not known or not 0.0 < (1.0 if duration is None else duration) < np.inf:
         raise _refused(where, "duration", "a number above zero", repr(duration))
-    robot = model.robot
+    robot = model.system
     start = fibre.shape(robot.neutral() if q0 is None else robot.check_configuration(q0, "`q0`"))
     low, high, speeds = _bounds(fibre, where, limits, speed_limits)
     inside = (low < start) & (start < high)
@@ -195,7 +199,7 @@ def _refined(
     """Unknowns after shooting with enough steps, their exact phase, and what it misses."""
     while True:
         loop = Loop(shooting.start, *shooting.coefficients(unknowns), 1.0, count)
-        phase = geometric_phase(shooting.fibre.model, loop)
+        phase = geometric_phase(shooting.fibre.model, loop, body=shooting.fibre.body)
         missed = shooting.missed_by(phase.pose, wanted)
         if not found or np.abs(missed).max() <= REACHED or shooting.steps >= MOST_STEPS:
             return unknowns, phase, missed
@@ -252,11 +256,12 @@ def _bounds(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Lower and upper limits and largest speeds of the shape, infinite for none."""
     model = fibre.model
-    robot, ns = model.robot, model.ns
+    robot, ns = model.system, model.ns
     each = f"Write one for each of {', '.join(model.shape_names)}."
-    pairs = np.array([pair for body in robot.bodies for pair in body.limits]).reshape(-1, 2)
-    pairs = pairs[list(model.shape_coordinates)]
-    largest = np.array([x for body in robot.bodies for x in body.speed_limit])[list(model.shape)]
+    pairs, largest = np.tile([-np.inf, np.inf], (ns, 1)), np.full(ns, np.inf)
+    if isinstance(robot, Mechanism):
+        pairs = robot.limits[list(model.shape_coordinates)]
+        largest = robot.speed_limits[list(model.shape)]
     if limits is not None:
         pairs = as_floats(limits, f"{where}, `limits`")
         if pairs.shape != (ns, 2) or not (pairs[:, 0] < pairs[:, 1]).all():

@@ -20,7 +20,8 @@ from concur.errors import ShapeError
 from concur.reduction._dependents import freedom_scales, rows_change
 from concur.reduction._lift import STAGES_HINT, Lift
 from concur.results import JsonResult, Row, show
-from concur.robot import Mechanism, as_tree, unknown_name
+from concur.robot import Mechanism, unknown_name
+from concur.system import System
 
 SAMPLES = 32
 """Configurations at which a condition is tested, the neutral one included."""
@@ -160,14 +161,11 @@ def audit(
 
     For NHR1-NHR3 the configurations are within the limits of the joints.
     """
-    rng = np.random.default_rng(1)
-    robot = as_tree(
-        model.system,
-        f"audit of `{model.name}`",
-        "Test constraints with concur.formulations.integrability, outputs with servo.margin(q).",
-    )
+    rng, robot = np.random.default_rng(1), model.system
     samples = [robot.neutral(), *(robot.random(rng) for _ in range(SAMPLES - 1))]
-    within = [robot.coupled(np.clip(q, *robot.limits.T)) for q in samples]
+    within = samples
+    if isinstance(robot, Mechanism):
+        within = [robot.coupled(np.clip(q, *robot.limits.T)) for q in samples]
     rows = [
         _invariance(model, samples, rng),
         _no_actuator_along_group(model, samples),
@@ -208,32 +206,30 @@ def _not_checked(id: str, statement: str, why: str) -> AuditRow:
 
 def _invariance(model: Lift, samples: list[np.ndarray], rng: np.random.Generator) -> AuditRow:
     """CON1: nothing depends on the coordinates of the group; gravity does not push along it."""
-    robot = model.robot
+    robot = model.system
     statement = "kinetic energy, potential and constraints are invariant under the group"
-    group = [i for i in model.first.dependent if i not in robot.followers]
+    group = [i for i in model.first.dependent if i not in _followers(robot)]
     if not group:
         why = "no velocity is dependent: the group is trivial"
         if model.dependent:
             why = "momenta of parts of joints were found constant when the stages were taken"
         return _row("CON1", statement, True, why)
     mass = rows = push = 0.0
-    fall = float(np.linalg.norm(robot.gravity)) * robot.total_mass
+    fall = _pull(robot, samples)
     for q in samples:
-        displacement = np.zeros(robot.nv)
-        displacement[group] = rng.uniform(-1.0, 1.0, len(group))
-        moved = robot.integrate(q, displacement)
+        moved = _moved(robot, q, group, rng)
         radii, changed = _mass_change(robot, q, moved)
         mass = max(mass, changed)
-        turned = np.abs(robot.constraints(moved) - robot.constraints(q)) / radii
+        turned = np.abs(np.asarray(robot.constraints(moved) - robot.constraints(q))) / radii
         rows = max(rows, turned.max(initial=0.0))
-        weight = np.abs(robot.bias(q, np.zeros(robot.nv)) / radii)[group].max()
+        weight = np.abs(np.asarray(robot.bias(q, np.zeros(robot.nv))) / radii)[group].max()
         push = max(push, weight / fall if fall else 0.0)
     worst = max(mass, rows, push)
     why = (
         f"change of the mass matrix {mass:.1e} relative, of the constraints {rows:.1e}, "
-        f"gravity along the group {push:.1e} of the weight"
+        f"{_forces(robot)[0]} along the group {push:.1e} of {_forces(robot)[1]}"
     )
-    if mass >= 1e-9:
+    if mass >= 1e-9 and isinstance(robot, Mechanism):
         why += _unsymmetric(robot, group, samples)
     return _row(
         "CON1",
@@ -246,14 +242,46 @@ def _invariance(model: Lift, samples: list[np.ndarray], rng: np.random.Generator
     )
 
 
-def _mass_change(robot: Mechanism, q: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, float]:
+def _moved(
+    robot: System, q: np.ndarray, freedoms: list[int], rng: np.random.Generator
+) -> np.ndarray:
+    """Configuration after a random displacement along some velocities."""
+    displacement = np.zeros(robot.nv)
+    displacement[freedoms] = rng.uniform(-1.0, 1.0, len(freedoms))
+    along = getattr(robot, "factor_velocity", None)
+    return np.asarray(robot.integrate(q, along(q, displacement) if along else displacement))
+
+
+def _followers(robot: System) -> tuple[int, ...]:
+    """Velocities of joints that follow others."""
+    return robot.followers if isinstance(robot, Mechanism) else ()
+
+
+def _forces(robot: System) -> tuple[str, str]:
+    """Words for forces at rest and for their size."""
+    if isinstance(robot, Mechanism):
+        return "gravity", "the weight"
+    return "forces of the potential", "the largest"
+
+
+def _pull(robot: System, samples: list[np.ndarray]) -> float:
+    """Size of the forces at rest: the weight, or the largest force per radius of gyration."""
+    if isinstance(robot, Mechanism):
+        return float(np.linalg.norm(robot.gravity)) * robot.total_mass
+    still = np.zeros(robot.nv)
+    forces = [np.asarray(robot.bias(q, still)) / _mass_change(robot, q, q)[0] for q in samples]
+    return float(np.abs(forces).max(initial=0.0))
+
+
+def _mass_change(robot: System, q: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, float]:
     """Radii of gyration, and largest change of the mass matrix relative to them and the mass."""
     inertia = np.asarray(robot.mass_matrix(q))
+    mass = robot.total_mass if isinstance(robot, Mechanism) else float(np.diag(inertia).max())
     # Radii of gyration: with them all entries of a matrix are in one unit.
-    radii = np.sqrt(np.maximum(np.diag(inertia), 0.0) / robot.total_mass)
+    radii = np.sqrt(np.maximum(np.diag(inertia), 0.0) / mass)
     radii = np.where(radii > 0.0, radii, radii.max())
-    changed = np.abs(robot.mass_matrix(moved) - inertia) / np.outer(radii, radii)
-    return radii, float(changed.max() / robot.total_mass)
+    changed = np.abs(np.asarray(robot.mass_matrix(moved)) - inertia) / np.outer(radii, radii)
+    return radii, float(changed.max() / mass)
 
 
 def _unsymmetric(robot: Mechanism, group: list[int], samples: list[np.ndarray]) -> str:
@@ -275,9 +303,10 @@ def _unsymmetric(robot: Mechanism, group: list[int], samples: list[np.ndarray]) 
 def _no_actuator_along_group(model: Lift, samples: list[np.ndarray]) -> AuditRow:
     """CON2, (5.1.1): the group is not driven, and the controls reach every shape velocity."""
     # Gears of a motor act on the shape through the lift, as its other joints do.
-    driven = set(model.robot.actuated_freedoms) & set(model.dependent)
-    driven -= set(model.robot.followers)
-    names = ", ".join(model.robot.freedom_names[i] for i in sorted(driven))
+    robot = model.system
+    driven = set(robot.actuated_freedoms) & set(model.dependent)
+    driven -= set(_followers(robot))
+    names = ", ".join(robot.freedom_names[i] for i in sorted(driven))
     least, direction = min((model.leverage(q) for q in samples), key=lambda found: found[0])
     condition = 1.0 / least if least else float("inf")
     why = f"driven along the group: {names or 'none'}; condition of H^T B {condition:.3g}"
@@ -297,10 +326,11 @@ def _no_actuator_along_group(model: Lift, samples: list[np.ndarray]) -> AuditRow
 
 def _closed_basis(model: Lift) -> AuditRow:
     """CON3: the controls are differentials of shape coordinates."""
-    shape = set(model.shape) & set(model.robot.driven_freedoms)
-    missing = [model.robot.freedom_names[i] for i in model.shape if i not in shape]
+    robot: Any = model.system
+    shape = set(model.shape) & set(getattr(robot, "driven_freedoms", robot.actuated_freedoms))
+    missing = [robot.freedom_names[i] for i in model.shape if i not in shape]
     why = "each shape velocity has its own motor"
-    if model.robot.motors:
+    if getattr(robot, "motors", ()) or getattr(robot, "drives", ()):
         why = "a control acts on each shape velocity"
     if missing:
         why = f"no motor on {', '.join(missing)}{_further(model)}"
@@ -351,20 +381,25 @@ def _working_set(model: Lift, values: ArrayLike | None) -> list[np.ndarray] | No
             came=f"shape {array.shape}",
             cure="Pass for example the configurations along the reference.",
         )
-    return [model.robot.check_configuration(q, where) for q in array]
+    return [model.system.check_configuration(q, where) for q in array]
 
 
 def _platform(
     model: Lift, samples: list[np.ndarray], working_set: list[np.ndarray] | None
 ) -> list[AuditRow]:
     """NHR1-NHR3, (4.3.24): only the platform rolls, invariantly, and its base follows."""
-    robot = model.robot
+    robot = model.system
     statements = {
         "NHR1": "only the mobile platform is nonholonomic",
         "NHR2": "the rolling constraints do not depend on the group's coordinates",
         "NHR3": "the rolling constraints determine the motion along the group",
     }
-    if not robot.wheels:
+    if not isinstance(robot, Mechanism) and robot.nf:
+        return [_not_checked("NHR1", statements["NHR1"], "the system has no bodies")] + [
+            _row(key, statements[key].replace("rolling ", ""), *found)
+            for key, found in _held(model, working_set or samples).items()
+        ]
+    if not isinstance(robot, Mechanism) or not robot.wheels:
         why = "the robot has no wheels"
         return [_not_checked(i, text, why) for i, text in statements.items()]
     platform = {robot.bodies[i].name for i in robot.platforms} | set(robot.below_platforms)
@@ -391,6 +426,34 @@ def _platform(
             ratio=ratio,
         ),
     ]
+
+
+def _held(model: Lift, samples: list[np.ndarray]) -> dict[str, tuple[bool, str]]:
+    """NHR2 and NHR3 of a system without bodies, by rows of unit length in velocities of unit mass.
+
+    Each row keeps its direction where the dependent factors move, and their columns their rank.
+    """
+    robot, dependent = model.system, list(model.wheel_dependents)
+    rng, changes, ratios, sides = np.random.default_rng(6), [0.0], list[float](), set[float]()
+
+    def rows(q: np.ndarray) -> np.ndarray:
+        scaled = np.asarray(robot.constraints(q)) / _mass_change(robot, q, q)[0]
+        return np.asarray(scaled / np.linalg.norm(scaled, axis=1, keepdims=True))
+
+    for q in samples:
+        moved = _moved(robot, q, dependent, rng)
+        changes.append(float(np.abs(rows(moved) - rows(q)).max()))
+        columns = rows(q)[:, dependent]
+        least, largest = (np.linalg.svd(x, compute_uv=False) for x in (columns, rows(q)))
+        ratios.append(float(least[-1] / largest[0]))
+        sides.add(float(np.sign(np.linalg.det(columns))))
+    why = f"smallest over largest singular value {min(ratios):.3g} at {len(samples)} configurations"
+    if len(sides) > 1:
+        why += "; the determinant changes its sign: singular configurations lie in between"
+    return {
+        "NHR2": (max(changes) < 1e-9, f"largest change {max(changes):.1e}"),
+        "NHR3": (min(ratios) > 1e-6 and len(sides) == 1, why),
+    }
 
 
 def spread(robot: Mechanism, dependent: tuple[int, ...], q: np.ndarray) -> float:

@@ -20,7 +20,7 @@ import numpy as np
 
 from concur.reduction._model import ReducedModel, check_model
 from concur.reduction._search import ROUNDING, Search, acting_on, read_tolerance
-from concur.robot import unknown_name
+from concur.robot import joint_names, joint_place, joint_places, unknown_name
 
 SAMPLES = 6
 """Random states at which conservation is tested."""
@@ -128,7 +128,7 @@ def conservation(model: ReducedModel, joint: str, tolerance: float = ROUNDING) -
     model : ReducedModel
         The reduced robot; stages that it went through hold their momenta.
     joint : str
-        Name of the joint's body.
+        Name of the joint's body, or of a factor.
     tolerance : float
         Rate of the momentum, relative to the terms that have to cancel in it, up to which it counts
         as constant: between 0 and 1. Robots whose numbers were rounded, as those of imported files,
@@ -171,15 +171,17 @@ def conservation(model: ReducedModel, joint: str, tolerance: float = ROUNDING) -
 def tested(search: Search, joint: str, tolerance: float, where: str) -> Conservation:
     """Test a joint at the states of a search."""
     model, robot, first = search.model, search.robot, search.model.first
-    names = {
-        robot.joints[body.joint_label]: body.joint_label
-        for body in robot.bodies
-        if body.joint.nv and set(robot.freedoms(body.name)) <= set(model.shape)
+    places = {
+        place.name: place
+        for place in joint_places(robot)
+        if place.freedoms and set(place.freedoms) <= set(model.shape)
     }
-    if not isinstance(joint, str) or robot.joints.get(joint) not in names:
-        raise unknown_name(where, "shape joint", joint, tuple(names.values()))
-    joint = robot.bodies[robot.joints[joint]].name
-    own_drives = acting_on(robot, robot.freedoms(joint))
+    named = joint_names(robot).get(joint) if isinstance(joint, str) else None
+    if named is None or named not in places:
+        labels = tuple(place.label for place in places.values())
+        raise unknown_name(where, "shape joint", joint, labels)
+    place, joint = places[named], named
+    own_drives = acting_on(robot, place.freedoms)
     others = [k for k in range(model.nu) if k not in own_drives]
     form_legs = _legs(model, joint)
     worst, columns, pushes = np.zeros(7), np.zeros(first.ns), np.zeros(model.nu)
@@ -200,7 +202,7 @@ def tested(search: Search, joint: str, tolerance: float, where: str) -> Conserva
     rate, metric = (left, from_parent) if seen_from == "parent" else (right, from_body)
     least = min(tolerance, ROUNDING) / 4
     found = Conservation(
-        robot.label(joint),
+        place.label,
         conserved=not own_drives and rate <= tolerance,
         why="",
         seen_from=seen_from,
@@ -235,8 +237,8 @@ def _evidence(found: Conservation) -> str:
 
 def _legs(model: ReducedModel, joint: str) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """Columns of the two-form along a joint, on wheels, as a function of q and v."""
-    first, rows = model.first, model.robot.freedoms(joint)
-    if not model.robot.wheels:
+    first, rows = model.first, joint_place(model.system, joint).freedoms
+    if not getattr(model.system, "wheels", model.system.nf):
         return lambda q, v: np.zeros((first.ns, len(rows)))
     group = [first.shape.index(i) for i in rows]
     q, v = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)

@@ -18,7 +18,7 @@ from concur.errors import ReductionError
 from concur.reduction._audit import Audit, audit
 from concur.reduction._derivative import along
 from concur.reduction._lift import Lift
-from concur.robot import solve_positive_definite
+from concur.robot import as_tree, solve_positive_definite
 from concur.system import System
 
 
@@ -66,7 +66,7 @@ class ReducedModel(Lift):
     @property
     def stages(self) -> tuple[str, ...]:
         """Joints of all stages after the first, in order."""
-        return tuple(stage.robot.label(stage.joint) for stage in self.chain)
+        return tuple(stage.label for stage in self.chain)
 
     @property
     def chain(self) -> tuple[Any, ...]:
@@ -79,17 +79,22 @@ class ReducedModel(Lift):
 
     @property
     def takes_momentum(self) -> bool:
-        """Whether the robot floats, so that its velocities depend on a constant momentum."""
+        """Whether a robot floats, so that its law takes its constant momentum as an input."""
         return self.nm > 0
 
     @property
+    def keeps_momentum(self) -> bool:
+        """Whether velocities follow from a constant momentum: of a base, or of a symmetry group."""
+        return self.first.keeps_momentum if self.first is not self else False
+
+    @property
     def momentum(self) -> tuple[float, ...]:
-        """Constant spatial momentum of a robot that floats, shape (6,).
+        """Constant momentum of a robot that floats, spatial, (6,), or of a symmetry group, (nb,).
 
         Raises
         ------
         ReductionError
-            If the robot does not float.
+            If the model has none.
         """
         return self._floating("momentum").momentum
 
@@ -102,7 +107,9 @@ class ReducedModel(Lift):
         ReductionError
             If the robot does not float.
         """
-        return self._floating("com_velocity").com_velocity
+        first = self._floating("com_velocity")
+        as_tree(first.system, f"com_velocity of `{self.name}`")
+        return first.com_velocity
 
     def body_momentum(self, q: Vector, momentum: Vector | None = None) -> Array:
         """Momentum in the base's frame at a constant spatial momentum: Pi = Ad*_q1 mu.
@@ -176,7 +183,7 @@ class ReducedModel(Lift):
 
     def _floating(self, asked: str) -> ReducedModel:
         """First stage of a robot that floats."""
-        if self.takes_momentum:
+        if self.keeps_momentum:
             return self.first
         raise ReductionError(
             f"model of `{self.name}`, `{asked}`",
@@ -308,6 +315,9 @@ class ReducedModel(Lift):
         changes = [
             along(lambda x: self.lift(x)[0], q, self.system.rate(q, field)) for field in fields
         ]
+        group: Any = self.system
+        if not hasattr(group, "bracket") or getattr(group, "framed", False):
+            group = self.robot
         # Of a base that is in the shape with a part of its velocities, the others' bracket has
         # components in the shape as well: those belong to the form, not to the constants c.
         units = self._on_shape()
@@ -315,10 +325,8 @@ class ReducedModel(Lift):
         form = ca.SX(self.ns, self.ns)
         for a in range(self.ns):
             for b in range(a + 1, self.ns):
-                turned = (
-                    self.robot.bracket(fields[a], fields[b]) + changes[a][:, b] - changes[b][:, a]
-                )
-                own = self.robot.bracket(units[:, a], units[:, b])[list(self.shape)]
+                turned = group.bracket(fields[a], fields[b]) + changes[a][:, b] - changes[b][:, a]
+                own = group.bracket(units[:, a], units[:, b])[list(self.shape)]
                 form[a, b] = ca.dot(carried, own) - ca.dot(momentum, turned)
                 form[b, a] = -form[a, b]
         return ca.sparsify(form)

@@ -112,6 +112,13 @@ class SymmetryReduction(ReducedModel):
         """Dimension of the group."""
         return len(self.dependent)
 
+    def momentum_fields(self, q: Vector) -> Array:
+        return self._on_shape()
+
+    @property
+    def keeps_momentum(self) -> bool:
+        return True
+
     @property
     def nd(self) -> int:
         return self.ns - len(getattr(self.system, "spins", ()))
@@ -129,7 +136,8 @@ class SymmetryReduction(ReducedModel):
         value = read_group_momentum(self.system, self.nb, momentum)
         return replace(self, momentum=value, reason=symmetry_reason(self.system, value))
 
-    def body_momentum(self, q: Vector, momentum: Vector | None = None) -> Array:
+    @evaluated("(nq),(nm)->(nb)")
+    def body_momentum(self, q: Vector, momentum: Vector | None = None) -> Vector:
         mu = momentum if self.nm and momentum is not None else constant(self.momentum)
         return self._group.body_momentum(q, mu)
 
@@ -233,6 +241,61 @@ class SymmetryReduction(ReducedModel):
             - turned[list(self.dependent), :]
         )
 
+    @evaluated("(nq),(nb),(ns),(nu),(nb)->(nv),(nb),(ns)")
+    def hamilton_poincare(
+        self, q: Vector, body_momentum: Vector, p: Vector, u: Vector, wrench: Vector
+    ) -> tuple[Vector, Vector, Vector]:
+        """Reduced equations with the body momentum as a state: global, without a chart.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        body_momentum : array_like
+            Pi, shape (nb,).
+        p : array_like
+            Reduced momentum phat = Mhat s, shape (ns,).
+        u : array_like
+            Control forces and torques, shape (nu,), N and N m.
+        wrench : array_like
+            Force on the base f1 in the basis of its joint, shape (nb,): thrusters, contact; zero
+            for a robot that floats freely. It changes the spatial momentum by Ad*_(q1^-1) f1.
+
+        Returns
+        -------
+        v : numpy.ndarray or casadi.SX
+            Velocity of the robot, shape (nv,); `robot.rate` makes qdot of it.
+        body_momentum_rate : numpy.ndarray or casadi.SX
+            Pidot = ad*_v1 Pi + f1, shape (nb,).
+        pdot : numpy.ndarray or casadi.SX
+            Rate of the reduced momentum, shape (ns,).
+
+        References
+        ----------
+        Thesis, (3.2.17); source 000, (1.1)-(1.3).
+        """
+        robot, own, shape = self.system, list(self.dependent), list(self.shape)
+        connection = self.connection(q)
+        s = solve_positive_definite(self.mass_matrix(q), p)
+        locked = self._locked(self.locked_inertia(q), body_momentum)
+        v = self._joined(locked - connection @ s, s)
+        momentum = self._joined(body_momentum, p + connection.T @ body_momentum)
+
+        # No curvature tensor is formed: its terms are in the rate of A along the motion.
+        turned = self._coadjoint(v, momentum)
+        body_rate = turned[own] + wrench
+        frozen = ca.SX.sym("v", self.nv)
+        energy = gradient(
+            lambda x: (
+                ca.bilin(robot.mass_matrix(x), frozen, frozen) / 2 - robot.potential_energy(x)
+            ),
+            q,
+        )
+        slopes = self._on_algebra(q, ca.substitute(energy, frozen, v))[shape, :]
+        rate = along(self.connection, q, robot.rate(q, v))
+        pdot = turned[shape, :] + slopes - rate.T @ body_momentum - connection.T @ body_rate
+        return v, body_rate, pdot + self.input_matrix(q) @ u
+
     @property
     def _group(self) -> _Symmetric:
         group: _Symmetric = cast(_Symmetric, self.system)
@@ -257,6 +320,16 @@ class SymmetryReduction(ReducedModel):
         """Derivative of the connection along a shape velocity."""
         still = self._joined(ca.SX(self.nb, 1), s)
         return along(self.connection, q, self.system.rate(q, still))
+
+    def _on_algebra(self, q: Vector, slopes: Array) -> Array:
+        """Gradient in coordinates to left-trivialised derivatives, shape (nv,)."""
+        v = ca.SX.sym("v", self.nv)
+        return ca.gradient(ca.dot(self.system.rate(q, v), slopes), v)
+
+    def _coadjoint(self, v: Vector, momentum: Vector) -> Array:
+        """ad*_v P with <ad*_v P, y> = <P, [v, y]>, on the product of the joint groups."""
+        y = ca.SX.sym("y", self.nv)
+        return ca.gradient(ca.dot(momentum, self._group.bracket(v, y)), y)
 
 
 @dataclass(frozen=True, repr=False)
@@ -313,9 +386,6 @@ class MomentumReduction(SymmetryReduction):
         onto = axes @ np.linalg.pinv(axes) if axes.size else np.zeros((3, 3))
         return np.asarray(onto @ np.array(self.momentum[:3]) / self.robot.total_mass)
 
-    def momentum_fields(self, q: Vector) -> Array:
-        return self._on_shape()
-
     def at_momentum(self, momentum: ArrayLike) -> MomentumReduction:
         value = read_momentum(f"robot `{self.name}`, `momentum`", momentum)
         return replace(self, momentum=value, reason=momentum_reason(self.robot, value))
@@ -356,75 +426,10 @@ class MomentumReduction(SymmetryReduction):
         torque = rotation.T @ (mu[3:] - ca.cross(translation, mu[:3]))
         return basis[0].T @ force + basis[1].T @ torque
 
-    @evaluated("(nq),(nb),(ns),(nu),(nb)->(nv),(nb),(ns)")
-    def hamilton_poincare(
-        self, q: Vector, body_momentum: Vector, p: Vector, u: Vector, wrench: Vector
-    ) -> tuple[Vector, Vector, Vector]:
-        """Reduced equations with the body momentum as a state: global, without a chart.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-        body_momentum : array_like
-            Pi, shape (nb,).
-        p : array_like
-            Reduced momentum phat = Mhat s, shape (ns,).
-        u : array_like
-            Control forces and torques, shape (nu,), N and N m.
-        wrench : array_like
-            Force on the base f1 in the basis of its joint, shape (nb,): thrusters, contact; zero
-            for a robot that floats freely. It changes the spatial momentum by Ad*_(q1^-1) f1.
-
-        Returns
-        -------
-        v : numpy.ndarray or casadi.SX
-            Velocity of the robot, shape (nv,); `robot.rate` makes qdot of it.
-        body_momentum_rate : numpy.ndarray or casadi.SX
-            Pidot = ad*_v1 Pi + f1, shape (nb,).
-        pdot : numpy.ndarray or casadi.SX
-            Rate of the reduced momentum, shape (ns,).
-
-        References
-        ----------
-        Thesis, (3.2.17); source 000, (1.1)-(1.3).
-        """
-        robot, nb = self.robot, self.nb
-        connection = self.connection(q)
-        s = solve_positive_definite(self.mass_matrix(q), p)
-        locked = self._locked(self.locked_inertia(q), body_momentum)
-        v = ca.vertcat(locked - connection @ s, s)
-        momentum = ca.vertcat(body_momentum, p + connection.T @ body_momentum)
-
-        # No curvature tensor is formed: its terms are in the rate of A along the motion.
-        turned = self._coadjoint(v, momentum)
-        body_rate = turned[:nb] + wrench
-        frozen = ca.SX.sym("v", self.nv)
-        energy = gradient(
-            lambda x: (
-                ca.bilin(robot.mass_matrix(x), frozen, frozen) / 2 - robot.potential_energy(x)
-            ),
-            q,
-        )
-        slopes = self._on_algebra(q, ca.substitute(energy, frozen, v))[nb:, :]
-        rate = along(self.connection, q, robot.rate(q, v))
-        pdot = turned[nb:, :] + slopes - rate.T @ body_momentum - connection.T @ body_rate
-        return v, body_rate, pdot + self.input_matrix(q) @ u
-
     def _locked(self, inertia: Array, momenta: Array) -> Array:
         if isinstance(self.robot.base.joint, joints.Free):
             return solve_rigid(inertia, momenta)
         return solve_positive_definite(inertia, momenta)
-
-    def _on_algebra(self, q: Vector, slopes: Array) -> Array:
-        """Gradient in coordinates to left-trivialised derivatives, shape (nv,)."""
-        v = ca.SX.sym("v", self.nv)
-        return ca.gradient(ca.dot(self.robot.rate(q, v), slopes), v)
-
-    def _coadjoint(self, v: Vector, momentum: Vector) -> Array:
-        """ad*_v P with <ad*_v P, y> = <P, [v, y]>, on the product of the joint groups."""
-        y = ca.SX.sym("y", self.nv)
-        return ca.gradient(ca.dot(momentum, self.robot.bracket(v, y)), y)
 
 
 def read_momentum(where: str, momentum: ArrayLike) -> tuple[float, ...]:

@@ -30,7 +30,7 @@ from concur.reduction._stages import (
     with_hint,
     without_spins,
 )
-from concur.robot import Mechanism, as_tree
+from concur.robot import Mechanism, as_tree, joint_places
 from concur.robot.joints import Fixed, Free
 from concur.system import System, check_system
 
@@ -72,12 +72,12 @@ def reduce(
         [linear; angular], kg m/s and kg m^2/s, shape (6,); default zero. Of a `LagrangianSystem`
         with `symmetry` that of its group, one number for each of its velocities.
     stages : str, sequence of str or mapping, optional
-        Joints, by their bodies, to be reduced further, in this order: names, whose momentum is
-        taken as zero, or a mapping from names to momenta (numbers, N m s and N s: one per
-        freedom of the joint, or per generator of its part). A joint that is named twice, or
-        with more momenta than its first part has, is reduced by its second part as well: the
-        axes of the body and those of the frame it attaches to can give one each. The base of a
-        robot can be named where gravity leaves a part of its momentum constant. "auto" takes
+        Joints, by their bodies, or factors of a `LagrangianSystem`, to be reduced further, in this
+        order: names, whose momentum is taken as zero, or a mapping from names to momenta (numbers,
+        N m s and N s: one per freedom of the joint, or per generator of its part). A joint that is
+        named twice, or with more momenta than its first part has, is reduced by its second part as
+        well: the axes of the body and those of the frame it attaches to can give one each. The base
+        of a robot can be named where gravity leaves a part of its momentum constant. "auto" takes
         every joint that can be, and parts whose velocities follow everywhere, as long as one
         velocity is left to the shape, at zero momentum. Default: none.
     tolerance : float, optional
@@ -124,14 +124,8 @@ def reduce(
     ('chaplygin', 5)
     """
     check_system(robot, "reduce, `robot`", ReductionError)
-    symmetric = bool(getattr(robot, "fibre", ()))
-    if not isinstance(robot, Mechanism) and stages is None and (symmetric or momentum is None):
-        return by_symmetry(robot, momentum) if symmetric else _any_system(robot)
-    robot = as_tree(
-        robot,
-        f"reduce `{robot.name}`, `{'momentum' if stages is None else 'stages'}`",
-        "Leave it out, declare `symmetry` of a LagrangianSystem, or describe the bodies.",
-    )
+    if not isinstance(robot, Mechanism):
+        return _any_system(robot, momentum, stages, tolerance)
     _no_names(robot, momentum)
     steps = () if stages is None else read_stages(robot, stages)
     model = _first_stage(robot, momentum, steps)
@@ -156,8 +150,26 @@ def reduce(
     return further_stages(model, steps, tolerance)
 
 
-def _any_system(system: System) -> ReducedModel:
-    """Reduce a system that is no tree of bodies."""
+def _any_system(
+    system: System, momentum: ArrayLike | None, stages: Stages | None, tolerance: float
+) -> ReducedModel:
+    """Reduce a system that is no tree of bodies, stage by stage."""
+    symmetric = bool(getattr(system, "fibre", ()))
+    lacking = "stages" if stages is not None and not joint_places(system) else ""
+    if lacking or (momentum is not None and not symmetric):
+        as_tree(
+            system,
+            f"reduce `{system.name}`, `{lacking or 'momentum'}`",
+            "Leave it out, declare `symmetry` of a LagrangianSystem, or describe the bodies.",
+        )
+    model = by_symmetry(system, momentum) if symmetric else _by_rows(system)
+    if stages is None:
+        return model
+    return further_stages(model, read_stages(system, stages), tolerance)
+
+
+def _by_rows(system: System) -> ReducedModel:
+    """Reduce a system by its constraints, if it has any."""
     if not system.nf:
         return _unreduced(system, "there are no constraints: every velocity is a shape velocity")
     rng = np.random.default_rng(2)

@@ -32,8 +32,9 @@ from concur.errors import DescriptionError
 from concur.groups import classify, se3
 from concur.reduction._derivative import along
 from concur.reduction._model import ReducedModel
-from concur.robot import Mechanism, control_velocities, mass_times
+from concur.robot import Mechanism, control_velocities, joint_place, joint_places, mass_times
 from concur.robot.joints import Joint
+from concur.system import System
 
 SAMPLES = 24
 """Random states at which constant momenta are looked for."""
@@ -99,13 +100,14 @@ class Terms:
 
 
 class Momenta:
-    """Momenta of the joints of a robot along fields, with their rates, as one graph of q and v."""
+    """Momenta of the joints of a system along fields, with their rates, as one graph of q and v."""
 
-    def __init__(self, robot: Mechanism, fields: Callable[[Array], Array], shape: Sequence[int]):
+    def __init__(self, robot: System, fields: Callable[[Array], Array], shape: Sequence[int]):
         self.robot, self.shape = robot, list(shape)
+        self.places = joint_places(robot)
         q, v = ca.SX.sym("q", robot.nq), ca.SX.sym("v", robot.nv)
         columns, bias = fields(q), robot.bias(q, v)
-        changes = along(lambda x: fields(x).T @ mass_times(robot, x, v), q, robot.rate(q, v))
+        changes = along(lambda x: fields(x).T @ _momentum(robot, x, v), q, robot.rate(q, v))
         weights = columns.T @ robot.mass_matrix(q)
         results = [
             weights @ v,
@@ -114,7 +116,7 @@ class Momenta:
             # Speeds are of order one: where no force acts, momentum per second is the measure.
             ca.fabs(changes) + ca.fabs(columns.T) @ ca.fabs(bias) + ca.fabs(weights) @ ca.fabs(v),
             control_velocities(robot, q, columns),
-            *[carrier(body.joint, q[robot.q_slice(body.name), :]) for body in robot.bodies],
+            *[carrier(place.joint, q[place.entries, :]) for place in self.places],
         ]
         dense = [ca.densify(ca.SX(part)) for part in results]
         graph = ca.Function("momenta", [q, v], dense, {"cse": True})
@@ -123,10 +125,10 @@ class Momenta:
 
     def at(self, joint: str, q: np.ndarray, v: np.ndarray) -> Terms:
         """Terms of the momentum of a joint at a state."""
-        index, rows = self.robot.index(joint), self.robot.freedoms(joint)
+        index = [place.name for place in self.places].index(joint)
+        rows, basis = self.places[index].freedoms, self.places[index].joint.basis
         places = [self.shape.index(i) for i in rows]
         momenta, rates, pulls, sizes, acting, *frames = self._graph(q, v)
-        basis = self.robot.bodies[index].joint.basis
         # The adjoint action of the joint's own velocity, ad_xi.
         own = np.linalg.pinv(basis) @ se3.ad(basis @ v[rows]) @ basis
         return Terms(
@@ -143,8 +145,8 @@ class Search:
     """The search on a reduced robot: its random states, and the constant momenta of its joints."""
 
     def __init__(self, model: ReducedModel) -> None:
-        self.model, self.robot = model, model.robot
-        self.momenta = Momenta(model.robot, model.first.momentum_fields, model.first.shape)
+        self.model, self.robot = model, model.system
+        self.momenta = Momenta(model.system, model.first.momentum_fields, model.first.shape)
 
     def states(self, seed: int, count: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Draw configurations far from where there is no lift, velocities and unit efforts."""
@@ -161,9 +163,9 @@ class Search:
 
     def found(self, joint: str, tolerance: float = ROUNDING) -> list[ConstantMomentum]:
         """Constant momenta of an undriven joint, the largest first: at most one per view."""
-        robot = self.robot
-        kind = robot.bodies[robot.index(joint)].joint
-        if acting_on(robot, robot.freedoms(joint)):
+        robot, place = self.robot, joint_place(self.robot, joint)
+        kind = place.joint
+        if acting_on(robot, place.freedoms):
             return []
         sides = ("parent", "body") if kind.nv > 1 else ("parent",)
         rates = {view: list[np.ndarray]() for view in sides}
@@ -183,7 +185,7 @@ class Search:
                 parts.append(ConstantMomentum(joint, view, *part))
         if len(parts) == 2 and _one(kind, *parts):
             parts.pop()
-        turned = link_symmetry(robot, joint, tolerance)
+        turned = link_symmetry(robot, joint, tolerance) if isinstance(robot, Mechanism) else ()
         if turned:
             parts.append(ConstantMomentum(joint, "link", turned))
         # Of a whole joint that of the parent is the momentum map; a part is best fixed in the body.
@@ -215,21 +217,28 @@ def read_tolerance(tolerance: Any, where: str, most: float = 1.0) -> float:
     return float(tolerance)
 
 
-def is_whole(robot: Mechanism, part: ConstantMomentum) -> bool:
+def is_whole(robot: System, part: ConstantMomentum) -> bool:
     """Whether it is the momentum of the joint's whole group."""
-    joint = robot.bodies[robot.index(part.joint)].joint
+    joint = joint_place(robot, part.joint).joint
     return part.seen_from != "link" and len(part.generators) == joint.nv
 
 
-def acting_on(robot: Mechanism, freedoms: Sequence[int]) -> list[int]:
+def acting_on(robot: Any, freedoms: Sequence[int]) -> list[int]:
     """Controls that act on some freedoms, perhaps with others."""
-    acting = ca.SX(robot.actuation(ca.SX.sym("q", robot.nq)))
+    acting = ca.sparsify(ca.SX(robot.actuation(ca.SX.sym("q", robot.nq))))
     return [k for k in range(robot.nu) if acting[list(freedoms), k].nnz()]
+
+
+def _momentum(robot: System, q: Array, v: Array) -> Array:
+    """Momenta M v."""
+    if isinstance(robot, Mechanism):
+        return mass_times(robot, q, v)
+    return robot.mass_matrix(q) @ v
 
 
 def _regular(model: ReducedModel, rng: np.random.Generator, count: int) -> list[np.ndarray]:
     """Draw configurations far from where there is no lift: the best quarter of them."""
-    drawn = [model.robot.random(rng) for _ in range(4 * count)]
+    drawn = [model.system.random(rng) for _ in range(4 * count)]
     return sorted(drawn, key=lambda q: -float(model.regularity(q)))[:count]
 
 
@@ -252,14 +261,13 @@ def carrier(joint: Joint, q: Vector) -> Array:
     return ca.sparsify(constant(np.linalg.pinv(joint.basis)) @ back @ constant(joint.basis))
 
 
-def in_body(
-    robot: Mechanism, joint: str, generators: Generators, seen_from: str, q: Vector
-) -> Array:
+def in_body(robot: System, joint: str, generators: Generators, seen_from: str, q: Vector) -> Array:
     """Generators of a joint, fixed in "parent" or "body", in its body's axes, as columns."""
     columns = constant(np.array(generators).T)
     if seen_from == "body":
         return columns
-    return carrier(robot.bodies[robot.index(joint)].joint, q[robot.q_slice(joint)]) @ columns
+    place = joint_place(robot, joint)
+    return carrier(place.joint, q[place.entries]) @ columns
 
 
 def link_rows(robot: Mechanism, joint: str, generators: Generators) -> np.ndarray:
@@ -284,12 +292,13 @@ def momentum_rows(
     model: ReducedModel, joint: str, generators: Generators, seen_from: str, q: Vector
 ) -> tuple[Array, Array]:
     """Momenta of a joint along generators, as rows on v, and the metric of the generators."""
-    robot, first = model.robot, model.first
+    robot, first = model.system, model.first
+    place = joint_place(robot, joint)
     if seen_from == "link":
-        rows = link_rows(robot, joint, generators)
-        basis = robot.bodies[robot.index(joint)].joint.basis @ np.array(generators).T
-        return constant(rows) @ robot.jacobian(q, joint), constant(rows @ basis)
-    places = [first.shape.index(i) for i in robot.freedoms(joint)]
+        rows = link_rows(model.robot, joint, generators)
+        basis = place.joint.basis @ np.array(generators).T
+        return constant(rows) @ model.robot.jacobian(q, joint), constant(rows @ basis)
+    places = [first.shape.index(i) for i in place.freedoms]
     turned = in_body(robot, joint, generators, seen_from, q)
     fields = first.momentum_fields(q)[:, places] @ turned
     metric = turned.T @ first.mass_matrix(q)[places, places] @ turned
@@ -417,8 +426,8 @@ def _one(joint: Joint, left: ConstantMomentum, right: ConstantMomentum) -> bool:
 
 def _with_follows(model: ReducedModel, part: ConstantMomentum) -> ConstantMomentum | None:
     """Choose the velocities of a joint that follow best from a part; None if it is determined."""
-    robot, dim = model.robot, len(part.generators)
-    rows = robot.freedoms(part.joint)
+    robot, dim = model.system, len(part.generators)
+    rows = joint_place(robot, part.joint).freedoms
     if is_whole(robot, part) and set(rows) <= set(model.shape):
         return replace(part, follows=tuple(rows))
     own = [i for i in rows if i in model.shape]

@@ -54,8 +54,14 @@ from concur.reduction._search import (
     momentum_rows,
     read_tolerance,
 )
-from concur.robot import Mechanism, solve_positive_definite, unknown_name
-from concur.robot.joints import Joint
+from concur.robot import (
+    JointPlace,
+    joint_names,
+    joint_place,
+    joint_places,
+    solve_positive_definite,
+    unknown_name,
+)
 from concur.system import System
 
 Stages: TypeAlias = str | Sequence[str] | Mapping[str, Any]
@@ -75,8 +81,8 @@ class StagedReduction(ReducedModel):
 
     Parameters
     ----------
-    system : Mechanism
-        The robot.
+    system : System
+        The robot, or a system whose factors are joints.
     kind : str
         "staged".
     shape, dependent : tuple of int
@@ -86,7 +92,7 @@ class StagedReduction(ReducedModel):
     inner : ReducedModel
         The stage before.
     joint : str
-        Body whose joint has the group N.
+        Body whose joint has the group N, or factor.
     theta : tuple of float
         Its constant momentum along the generators, N m s and N s: on wheels that of the reduced
         system, of the whole robot otherwise.
@@ -140,7 +146,7 @@ class StagedReduction(ReducedModel):
             ):
                 return _stage(inner, kept, self.theta, self.tolerance)
         raise ReductionError(
-            f"robot `{self.name}`, `stages`, joint `{self.robot.label(self.joint)}`",
+            f"robot `{self.name}`, `stages`, joint `{self.label}`",
             expected="a joint that keeps the same components of its momentum as before",
             came=f"another part of it that is constant at the momentum {np.asarray(momentum)}",
             cure="Reduce the robot with this momentum.",
@@ -198,9 +204,14 @@ class StagedReduction(ReducedModel):
         return weights @ v - self.stage_momentum(q), columns @ v[moving]
 
     @property
+    def label(self) -> str:
+        """Name of the joint."""
+        return self._place.label
+
+    @property
     def momentum_units(self) -> tuple[str, ...]:
         """Unit of each constant momentum: N m s about an axis, N s along one."""
-        return _units(self.robot, self.joint, self.generators)
+        return _units(self.system, self.joint, self.generators)
 
     @evaluated("(nq),(nm)->(nv,ns),(nv)")
     def lift(self, q: Vector, momentum: Vector | None = None) -> tuple[Matrix, Vector]:
@@ -284,20 +295,21 @@ class StagedReduction(ReducedModel):
         along_coordinates = np.linalg.solve(self._generators[list(aligned)].T, theta)
         if self.seen_from == "body":
             return constant(along_coordinates)
-        joint = self._joint
+        joint = self._place.joint
         # Any wrench with these components will do: the joint feels no others.
         full = np.zeros(joint.nv)
         full[list(aligned)] = along_coordinates
         wrench = constant(np.linalg.pinv(joint.basis).T @ full)
-        rotation, translation = joint.pose(q[self.robot.q_slice(self.joint)])
+        rotation, translation = joint.pose(q[self._place.entries])
         force = rotation.T @ wrench[:3]
         torque = rotation.T @ (wrench[3:] - ca.cross(translation, wrench[:3]))
         carried = constant(joint.basis.T) @ ca.vertcat(force, torque)
         return carried[list(aligned), :]
 
-    @property
-    def _joint(self) -> Joint:
-        return self.robot.bodies[self.robot.index(self.joint)].joint
+    @cached_property
+    def _place(self) -> JointPlace:
+        """The joint of the stage."""
+        return joint_place(self.system, self.joint)
 
     @property
     def _generators(self) -> np.ndarray:
@@ -307,7 +319,7 @@ class StagedReduction(ReducedModel):
     @property
     def _joint_rows(self) -> list[int]:
         """Indices of N's velocities in v."""
-        return self.robot.freedoms(self.joint)
+        return self._place.freedoms
 
     @property
     def _group(self) -> list[int]:
@@ -321,7 +333,7 @@ class StagedReduction(ReducedModel):
     @cached_property
     def _aligned(self) -> tuple[int, ...] | None:
         """Coordinates of the joint that the generators span everywhere, if there are such."""
-        joint = self._joint
+        joint = self._place.joint
         rows = tuple(int(i) for i in np.flatnonzero(np.abs(self._generators).max(axis=1)))
         if self.seen_from == "link" or len(rows) != self.nn:
             return None
@@ -349,13 +361,13 @@ class StagedReduction(ReducedModel):
         ]
         if self._aligned is not None:
             return own[:, list(self._aligned)]
-        return own @ in_body(self.robot, self.joint, self.generators, self.seen_from, q)
+        return own @ in_body(self.system, self.joint, self.generators, self.seen_from, q)
 
     def _weights(self, q: Vector) -> Array:
         """Rows of the momentum over v."""
         if self._aligned is None:
             return momentum_rows(self, self.joint, self.generators, self.seen_from, q)[0]
-        return self._fields(q).T @ self.robot.mass_matrix(q)
+        return self._fields(q).T @ self.system.mass_matrix(q)
 
     def _momenta(self, q: Vector) -> Array:
         """Rows of the momentum over the shape velocities of the stage before."""
@@ -382,13 +394,15 @@ class StagedReduction(ReducedModel):
                 moved += self.robot.velocity_product(q, v, self.joint)
                 forces = constant(link_rows(self.robot, self.joint, self.generators)) @ moved
             else:
-                forces = self._fields(q).T @ self.robot.inverse_dynamics(q, v, drifting)
+                forces = self._fields(q).T @ self.system.inverse_dynamics(q, v, drifting)
         return -self._solve(momenta, forces + momenta[:, self._rest] @ sdot)
 
 
-def read_stages(robot: Mechanism, stages: Stages) -> Steps | None:
+def read_stages(robot: System, stages: Stages) -> Steps | None:
     """Read stages: bodies in order, each with its momentum or None; None for "auto"."""
     where = f"robot `{robot.name}`, `stages`"
+    labels = [place.label for place in joint_places(robot) if place.freedoms]
+    names_of = joint_names(robot)
     if isinstance(stages, str) and stages == "auto":
         return None
     no_list = isinstance(stages, (str, set, frozenset, ca.SX, ca.MX, ca.DM)) or (
@@ -400,13 +414,13 @@ def read_stages(robot: Mechanism, stages: Stages) -> Steps | None:
             expected='"auto", names of joints, or momenta by name',
             came=repr(stages),
             cure=f"Write stages=[{stages!r}]."
-            if isinstance(stages, str) and stages in robot.joints
+            if isinstance(stages, str) and stages in names_of
             else 'Write stages="auto", or a list of unactuated joints.',
         )
     names = tuple(stages)  # once: it may be a generator
     for name in names:
-        if not isinstance(name, str) or name not in robot.joints:
-            raise unknown_name(where, "joint", name, robot.joint_names)
+        if not isinstance(name, str) or name not in names_of:
+            raise unknown_name(where, "joint", name, labels)
     momenta = stages if isinstance(stages, Mapping) else {}
     for name, momentum in momenta.items():
         if momentum is None:
@@ -416,7 +430,7 @@ def read_stages(robot: Mechanism, stages: Stages) -> Steps | None:
                 came="None",
                 cure="Write 0 for none, or list the names alone: all momenta are zero then.",
             )
-    return tuple((robot.bodies[robot.joints[name]].name, momenta.get(name)) for name in names)
+    return tuple((names_of[name], momenta.get(name)) for name in names)
 
 
 def further_stages(
@@ -438,7 +452,7 @@ def _by(model: ReducedModel, joint: str, momentum: Any, tolerance: float) -> Red
     part = _demanded(model, joint, tolerance)[0]
     if momentum is None:
         return _stage(model, part, None, tolerance)
-    where = f"robot `{model.name}`, `stages`, joint `{model.robot.label(joint)}`"
+    where = f"robot `{model.name}`, `stages`, joint `{joint_place(model.system, joint).label}`"
     size = len(part.follows)
     given = as_floats(momentum, where)
     if given.ndim == 1 and size < len(given) and size < len(part.generators[0]):
@@ -450,13 +464,14 @@ def _by(model: ReducedModel, joint: str, momentum: Any, tolerance: float) -> Red
 
 def _next(model: ReducedModel, tolerance: float) -> ConstantMomentum | None:
     """First joint, from the base on, that can be reduced and leaves something of the shape."""
-    robot, search, driven = model.robot, None, set(model.robot.driven_freedoms)
-    for body in robot.bodies:
-        rows = set(robot.freedoms(body.name))
+    system: Any = model.system
+    search, driven = None, set(system.driven_freedoms)
+    for place in joint_places(system):
+        rows = set(place.freedoms)
         if not rows or rows & driven or not rows <= set(model.shape):
             continue
         search = search or Search(model)
-        for part in search.stages(body.name, tolerance):
+        for part in search.stages(place.name, tolerance):
             if part.everywhere and len(part.follows) < model.ns:
                 return part
     return None
@@ -464,14 +479,15 @@ def _next(model: ReducedModel, tolerance: float) -> ConstantMomentum | None:
 
 def _demanded(model: ReducedModel, joint: str, tolerance: float) -> list[ConstantMomentum]:
     """Constant momenta of a joint that no stage has taken, the best first; else an error."""
-    robot, search, used = model.robot, Search(model), _used(model, joint)
+    robot, search, used = model.system, Search(model), _used(model, joint)
     if used and (found := search.stages(joint, tolerance, used)):
         return found
     where = f"robot `{robot.name}`, `stages`"
     whole = tested(search, joint, tolerance, where)
     if found := search.stages(joint, tolerance):
         return found
-    several = robot.bodies[robot.index(joint)].joint.nv > 1
+    place = joint_place(robot, joint)
+    several = place.joint.nv > 1
     cure = f"Leave it out of `stages`. Its momentum obeys {whole.equation}."
     rates = [] if whole.driven else [whole.rate]
     rates += [part.rate for part in search.found(joint, _ROUGH)]
@@ -482,7 +498,7 @@ def _demanded(model: ReducedModel, joint: str, tolerance: float) -> list[Constan
             f"tolerance={rounded:.0e}."
         )
     raise ReductionError(
-        f"{where}, joint `{robot.label(joint)}`",
+        f"{where}, joint `{place.label}`",
         expected="a joint that keeps its momentum" + (", or a part of it" if several else ""),
         came=whole.why,
         cure=cure,
@@ -503,8 +519,8 @@ def with_hint(model: ReducedModel, tolerance: float = ROUNDING) -> ReducedModel:
     part = _next(model, read_tolerance(tolerance, "reduce"))
     if part is None:
         return model
-    joint, kept = model.robot.label(part.joint), _keeps(model.robot, part)
-    hint = f"`{joint}` is unactuated and {kept}: {STAGES_HINT}"
+    label, kept = joint_place(model.system, part.joint).label, _keeps(model.system, part)
+    hint = f"`{label}` is unactuated and {kept}: {STAGES_HINT}"
     return replace(model, reason=f"{model.reason}; {hint}")
 
 
@@ -520,8 +536,9 @@ def _stage(
     tolerance: float,
     what: str | None = None,
 ) -> StagedReduction:
-    size, robot = len(part.follows), model.robot
-    where = f"robot `{model.name}`, `stages`, joint `{robot.label(part.joint)}`"
+    size, robot = len(part.follows), model.system
+    label = joint_place(robot, part.joint).label
+    where = f"robot `{model.name}`, `stages`, joint `{label}`"
     theta = np.zeros(size)
     if momentum is not None:
         given = finite_floats(momentum, where)
@@ -535,7 +552,7 @@ def _stage(
         "staged",
         tuple(i for i in model.shape if i not in part.follows),
         tuple(sorted((*model.dependent, *part.follows))),
-        f"{model.reason}; then by `{robot.label(part.joint)}`, "
+        f"{model.reason}; then by `{label}`, "
         f"which {what or _keeps(robot, part)}, "
         f"{momenta_text(theta, units)}: {why}",
         model,
@@ -547,8 +564,8 @@ def _stage(
     )
 
 
-def _units(robot: Mechanism, joint: str, generators: Generators) -> tuple[str, ...]:
-    basis = robot.bodies[robot.index(joint)].joint.basis
+def _units(robot: System, joint: str, generators: Generators) -> tuple[str, ...]:
+    basis = joint_place(robot, joint).joint.basis
     turns = np.abs((basis @ np.array(generators).T)[3:]).max(axis=0) > ROUNDING
     return tuple("N m s" if turn else "N s" for turn in turns)
 
@@ -572,11 +589,11 @@ def momenta_text(theta: Sequence[float] | np.ndarray, units: Sequence[str]) -> s
     return ", ".join(numbers) if np.any(theta) else "zero"
 
 
-def _keeps(robot: Mechanism, part: ConstantMomentum) -> str:
+def _keeps(robot: System, part: ConstantMomentum) -> str:
     """Part of its momentum that a joint keeps, like "wz in the axes of the body"."""
     if is_whole(robot, part):
         return "keeps its momentum"
-    names, texts = robot.bodies[robot.index(part.joint)].joint.freedom_names, []
+    names, texts = joint_place(robot, part.joint).joint.freedom_names, []
     for generator in part.generators:
         terms = zip(generator, names, strict=True)
         texts.append(" ".join(name if x == 1.0 else f"{x:+.4g} {name}" for x, name in terms if x))
@@ -585,7 +602,7 @@ def _keeps(robot: Mechanism, part: ConstantMomentum) -> str:
     return f"keeps a part of its momentum, {', '.join(texts)} in the axes of {axes}{turned}"
 
 
-def _evidence(robot: Mechanism, part: ConstantMomentum, tolerance: float) -> str:
+def _evidence(robot: System, part: ConstantMomentum, tolerance: float) -> str:
     """Evidence that a momentum is constant, and where velocities do not follow from it."""
     text = f"unactuated, its momentum changes at the relative rate {part.rate:.1e} only"
     if part.rate > ROUNDING:

@@ -214,7 +214,7 @@ class _Search:
     def row(self, index: int) -> JointSymmetry:
         """Look for all groups of one joint, and judge whether the robot can be reduced by it."""
         robot, body = self.robot, self.robot.bodies[index]
-        carried = _Carried(self.momenta, index, self.found_at)
+        carried = _Carried(robot, self.momenta, index, self.found_at)
         largest, start = partial(self._largest, carried), self.start.frames[index]
 
         left = largest(carried.kinetic(left=True))
@@ -339,8 +339,9 @@ class _Carried:
     about the joint frame: `unit` is the size of the basis in that unit.
     """
 
-    def __init__(self, momenta: Momenta, index: int, states: Sequence[_State]) -> None:
-        robot = momenta.robot
+    def __init__(
+        self, robot: Mechanism, momenta: Momenta, index: int, states: Sequence[_State]
+    ) -> None:
         self.momenta, self.index, self.name = momenta, index, robot.bodies[index].name
         self._rng, self._known = (
             np.random.default_rng(19),

@@ -3,17 +3,111 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
 
 from concur.codegen import Array, Vector
 from concur.errors import ReductionError
+from concur.robot._bodies import unknown_name
 from concur.robot._kinematics import along_controls
 from concur.robot._mechanism import Mechanism
 from concur.robot._size import length_scale
 from concur.robot._tree import Tree
+from concur.robot.joints import Joint
 from concur.system import System
+
+
+@dataclass(frozen=True)
+class JointPlace:
+    """A joint of a system, and where its velocities and coordinates stand in v and q.
+
+    Parameters
+    ----------
+    name : str
+        The joint's body, or the factor of a system without bodies.
+    label : str
+        Name of the joint.
+    joint : Joint
+        Its group: pose, rate and bracket.
+    rows, entries : slice
+        Places in v and in q.
+    """
+
+    name: str
+    label: str
+    joint: Joint
+    rows: slice
+    entries: slice
+
+    @property
+    def freedoms(self) -> list[int]:
+        """Indices of its velocities in v."""
+        return list(range(self.rows.start, self.rows.stop))
+
+
+def joint_places(system: System) -> tuple[JointPlace, ...]:
+    """Joints of a system in the order of q: of the bodies of a tree, else of its `joint_places`.
+
+    Parameters
+    ----------
+    system : System
+        Any system.
+
+    Returns
+    -------
+    tuple of JointPlace
+        Empty for a system without bodies that has no such member.
+    """
+    if not isinstance(system, Mechanism):
+        return tuple(getattr(system, "joint_places", ()))
+    spans = zip(system.bodies, system.v_spans, system.q_spans, strict=True)
+    return tuple(JointPlace(b.name, b.joint_label, b.joint, *at) for b, *at in spans)
+
+
+def joint_names(system: System) -> dict[str, str]:
+    """Names by which users call joints, each with that of its body or factor.
+
+    Parameters
+    ----------
+    system : System
+        Any system.
+
+    Returns
+    -------
+    dict of str to str
+        Names of joints, and those of bodies that no other joint has.
+    """
+    if isinstance(system, Mechanism):
+        return {name: system.bodies[index].name for name, index in system.joints.items()}
+    return {place.name: place.name for place in joint_places(system)}
+
+
+def joint_place(system: System, name: str) -> JointPlace:
+    """Find a joint by the name of its body or factor.
+
+    Parameters
+    ----------
+    system : System
+        Any system.
+    name : str
+        The name.
+
+    Returns
+    -------
+    JointPlace
+        The joint.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none.
+    """
+    places = {place.name: place for place in joint_places(system)}
+    if name not in places:
+        raise unknown_name(f"system `{system.name}`", "joint", name, list(places))
+    return places[name]
 
 
 def control_velocities(system: System | Tree, q: Vector, columns: Array) -> Array:
@@ -131,13 +225,14 @@ def as_tree(
     )
 
 
-def robot_size(robot: Tree, points: Sequence[np.ndarray] = ()) -> float:
+def robot_size(robot: Tree | System, points: Sequence[np.ndarray] = ()) -> float:
     """Length with which radians and metres of a robot are compared.
 
     Parameters
     ----------
-    robot : Mechanism
-        The robot.
+    robot : Mechanism or System
+        The robot. Without bodies the length is a radius of gyration: of the mean inertia of turns
+        and the mean mass of translations in the neutral configuration, 1 m without one of them.
     points : sequence of numpy.ndarray
         More points of the robot, shape (3,), m.
 
@@ -146,4 +241,10 @@ def robot_size(robot: Tree, points: Sequence[np.ndarray] = ()) -> float:
     float
         The length, m; above zero.
     """
-    return length_scale(robot, robot.wheels, points) if points else robot.size
+    if isinstance(robot, Tree):
+        return length_scale(robot, robot.wheels, points) if points else robot.size
+    turns = np.array([unit == "N m" for unit in robot.effort_units])
+    inertia = np.diag(np.asarray(robot.mass_matrix(robot.neutral())))
+    if turns.all() or not turns.any():
+        return 1.0
+    return float(np.sqrt(inertia[turns].mean() / inertia[~turns].mean()))

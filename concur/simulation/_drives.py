@@ -28,7 +28,7 @@ from concur.simulation._disturbances import (
     wrench_on_base,
 )
 from concur.simulation._friction import Sticking, dry_level
-from concur.simulation._imperfections import KINDS, Imperfections, Scalar, joint_places
+from concur.simulation._imperfections import KINDS, Imperfections, Scalar, scalar_joints
 from concur.simulation._latency import encoder_reading
 from concur.simulation._motors import motor_numbers, shared_encoders
 from concur.system import System
@@ -130,7 +130,7 @@ class Drives:
 
     def measured_function(self) -> ca.Function:
         """Measured (q, v) from (q, v, w) and standard normal numbers."""
-        robot, places = self._robot, list(joint_places(self._robot).values())
+        robot, places = self._robot, list(scalar_joints(self._robot).values())
         q, v = ca.SX.sym("q", robot.nq), ca.SX.sym("v", robot.nv)
         w, n = ca.SX.sym("w", self.inputs), ca.SX.sym("n", len(self.noisy))
         seen = [ca.SX(q), ca.SX(v)]
@@ -143,7 +143,7 @@ class Drives:
         shared = shared_encoders(robot) if self._real.motors else []
         if shared:
             # A motor with several joints turns by the sum of theirs, times its ratios.
-            every = joint_places(robot)
+            every = scalar_joints(robot)
             moved = list(dict.fromkeys(name for ratios, _ in shared for name in ratios))
             rows = np.array([[ratios.get(name, 0.0) for name in moved] for ratios, _ in shared])
             ats = [every[name][0] for name in moved]
@@ -320,7 +320,7 @@ class Drives:
 
     def _rippled(self, u: ca.SX, q: ca.SX, w: ca.SX) -> ca.SX:
         ripple, found = self.read("ripple", w), ca.SX(u)
-        places = joint_places(self._robot)
+        places = scalar_joints(self._robot)
         for k in self.acting("ripple"):
             name = self._controls[k]
             if name not in places:

@@ -496,10 +496,10 @@ def imperfections_from(text: str | None) -> Imperfections | None:
 
 def owners(robot: System, of: str) -> tuple[str, ...]:
     """Names of what has a number each: controls, or joints of one coordinate."""
-    return tuple(joint_places(robot)) if of == "joint" else controls(robot)[0]
+    return tuple(scalar_joints(robot)) if of == "joint" else controls(robot)[0]
 
 
-def joint_places(robot: System) -> dict[str, tuple[int, int]]:
+def scalar_joints(robot: System) -> dict[str, tuple[int, int]]:
     """Joints of one coordinate by name: where they are in q and in v.
 
     Without bodies: coordinates whose rate is one of the velocities, by name of the velocity.

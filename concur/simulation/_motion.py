@@ -98,24 +98,27 @@ class Motion(Stored):
 
     @property
     def momentum(self) -> np.ndarray:
-        """Spatial momentum about the inertial origin, [linear; angular], shape (k, 6)."""
+        """Spatial momentum about the inertial origin, [linear; angular], shape (k, 6).
+
+        Of a `LagrangianSystem` that of its symmetry group, shape (k, nb).
+        """
         return self._momenta[0]
 
     @property
     def keeps_momentum(self) -> bool:
-        """Whether the robot floats, so that its momentum is constant."""
-        return self.model.takes_momentum
+        """Whether the momentum is constant, as the robot floats or its system has a symmetry."""
+        return self.model.keeps_momentum
 
     @cached_property
     def momentum_drift(self) -> np.ndarray:
-        """Deviation from the momentum of the model, relative, shape (k,); for robots that float.
+        """Deviation from the constant momentum of the model, relative, shape (k,).
 
         Only what is constant counts: the momentum along the motions of the base's group,
         translations and the others apart. Each is divided by the larger of the momentum itself
         and the largest momentum that the joints move inside the robot.
         """
         model = self.model.first
-        if not model.takes_momentum:
+        if not model.keeps_momentum:
             raise SimulationError(
                 f"motion of `{model.name}`, `momentum_drift`",
                 expected="a robot that floats freely",
@@ -123,7 +126,7 @@ class Motion(Stored):
                 cure="Its momentum is not constant: use `energy_balance` instead.",
             )
         inner, demanded = self._momenta[1], np.array(model.momentum)
-        return momentum_drift(self.robot, self.momentum, inner, demanded)
+        return momentum_drift(model.system, self.momentum, inner, demanded)
 
     @property
     def control_units(self) -> tuple[str, ...]:
@@ -146,7 +149,7 @@ class Motion(Stored):
             "method": self.method,
             "dt": self.dt,
             "seconds": self.seconds,
-            **({"momentum": np.array(model.momentum)} if model.takes_momentum else {}),
+            **({"momentum": np.array(model.momentum)} if model.keeps_momentum else {}),
         }
 
     @classmethod
@@ -174,7 +177,7 @@ class Motion(Stored):
         widths["u"] = len(model.control_names)
         arrays, facts = read_arrays(path, widths, {"method": str, "seconds": float})
         expected: dict[str, object] = {"reduction": model.kind}
-        if model.takes_momentum:
+        if model.keeps_momentum:
             expected["momentum"] = list(model.momentum)
         check_identity(path, facts, model.system, arrays["q"][0], expected)
         return motion_of(model, arrays, facts["method"], facts["seconds"])
@@ -208,7 +211,8 @@ class Motion(Stored):
     @cached_property
     def _momenta(self) -> list[np.ndarray]:
         """Spatial momentum, and that of the shape velocities alone."""
-        model, robot = self.model, self.robot
+        model: Any = self.model
+        robot = model.system
 
         def results(q: Array, s: Array) -> list[Array]:
             inner = ca.SX(model.nv, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -14,7 +15,7 @@ from concur.outputs import Output
 from concur.results import Row
 from concur.robot import Mechanism, as_tree, coordinates, robot_size
 from concur.simulation._friction import Friction
-from concur.simulation._imperfections import Imperfections, joint_places
+from concur.simulation._imperfections import Imperfections, scalar_joints
 from concur.simulation._motors import heat_rows
 from concur.simulation._slip import Slip
 from concur.simulation._stored import Stored
@@ -26,7 +27,7 @@ SMALL = 1e-3
 
 
 def momentum_drift(
-    robot: Mechanism, momentum: np.ndarray, inner: np.ndarray, demanded: np.ndarray
+    robot: System, momentum: np.ndarray, inner: np.ndarray, demanded: np.ndarray
 ) -> np.ndarray:
     """Relative deviation from a constant momentum, shape (k,).
 
@@ -35,9 +36,13 @@ def momentum_drift(
     the largest momentum that the joints move inside the robot; where both are zero, by what the
     other kind would be at the robot's size.
     """
-    motions = _base_motions(robot)
-    turning = np.linalg.norm(motions[3:], axis=0) > 0.0
-    kinds = [(~turning, 1.0), (turning, _reach(robot))]
+    if isinstance(robot, Mechanism):
+        motions, reach = _base_motions(robot), _reach(robot)
+        turning = np.linalg.norm(motions[3:], axis=0) > 0.0
+    else:
+        motions, reach, group = np.eye(momentum.shape[1]), robot_size(robot), _group(robot)
+        turning = np.array([robot.effort_units[i] == "N m" for i in group])
+    kinds = [(~turning, 1.0), (turning, reach)]
     scales, deviations = [], []
     for chosen, length in kinds:
         columns = motions[:, chosen]
@@ -52,6 +57,11 @@ def momentum_drift(
             # A zero momentum has no size to compare with.
             drift = np.maximum(drift, apart / max(scale, SMALL * largest))
     return drift
+
+
+def _group(system: Any) -> tuple[int, ...]:
+    """Velocities of the symmetry group of a system without bodies."""
+    return tuple(system.fibre)
 
 
 def _reach(robot: Mechanism) -> float:
@@ -95,7 +105,7 @@ def coordinate_signals(robot: System) -> list[str]:
     """Name of the signal of each coordinate of a configuration."""
     if not isinstance(robot, Mechanism):
         return [f"position:{name}" for name, _ in coordinates(robot)]
-    names, single = [], joint_places(robot)
+    names, single = [], scalar_joints(robot)
     for k, body in enumerate(robot.bodies):
         if body.joint_label in single:
             names.append(f"position:{body.joint_label}")
@@ -216,8 +226,18 @@ class RunData(Stored):
         """Deviation of a floating robot's momentum from that at the start, relative, (k,).
 
         Zero up to round-off and the integrator's error; translations and rotations apart,
-        each against the momentum itself or what the joints move inside the robot.
+        each against the momentum itself or what the joints move inside the robot. The same of
+        the momentum of a symmetry group.
         """
+        model: Any = self.servo.model
+        if model.keeps_momentum and not model.takes_momentum:
+            system, inner = model.system, self.v.copy()
+            inner[:, list(model.first.dependent)] = 0.0
+            found = [
+                [system.momentum(*x) for x in zip(self.q, v, strict=True)] for v in (self.v, inner)
+            ]
+            momenta, moved = (np.array(part) for part in found)
+            return momentum_drift(system, momenta, moved, momenta[0])
         robot = as_tree(self.robot, f"run of `{self.robot.name}`, `momentum_drift`", BALANCE)
         return momentum_drift(robot, self.momentum, self.inner_momentum, self.momentum[0])
 
@@ -243,7 +263,7 @@ class RunData(Stored):
             # A deviation at the start may turn with the joint, but it keeps its size.
             apart = np.abs(np.linalg.norm(rest, axis=1) - np.linalg.norm(rest[0]))
             drift = apart / size if size > 0.0 else apart
-            joint = model.robot.label(stage.joint)
+            joint = stage.label
             drifts[joint] = np.maximum(drifts.get(joint, 0.0), drift)
         return drifts
 

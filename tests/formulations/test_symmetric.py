@@ -381,7 +381,14 @@ def declared(
             ReductionError,
             "declare `symmetry`",
         ),
-        (lambda: cc.reduce(satellite(), stages="auto"), ReductionError, "a tree of bodies"),
+        (
+            lambda: cc.reduce(satellite(), stages=["modes"]),
+            ReductionError,
+            "a joint that keeps its momentum",
+        ),
+        (lambda: cc.reduce(satellite(), stages=["boom"]), UnknownNameError, "boom"),
+        (lambda: cc.reduce(pendulous(()), stages=["rod"]), UnknownNameError, "rod"),
+        (lambda: cc.reduce(satellite(), MOMENTA["all"]).com_velocity, ReductionError, "a tree"),
     ],
 )
 def test_what_is_no_symmetry_is_refused(make: Any, kind: type[ConcurError], text: str) -> None:
