@@ -168,9 +168,9 @@ def load_mjcf(path: str | PathLike[str], sidecar: str | PathLike[str] | None) ->
         driven = [n for n in map(found.label, driven) if n not in moved]
     parts = table.wheels, gravity, driven, motors, mimics, table.steering, table.supports or {}
     try:
-        return Mechanism(title, found.bodies, *parts, listed, states)
+        return Mechanism(title, found.bodies, *parts, table.springs, listed, states)
     except ConcurError as error:
-        with located(side if table.wheels else path, *blame(error, vars(table))):
+        with located(side if table.wheels or table.springs else path, *blame(error, vars(table))):
             raise
 
 

@@ -122,6 +122,7 @@ def assembled(given: Mapping[str, Any], arms: Mounted) -> Mechanism:
         "bodies": [*given["bodies"], *(b for b in arms.robot.bodies if b.name not in mine)],
         "motors": [*given.get("motors", ()), *arms.robot.motors],
         "mimics": [*given.get("mimics", ()), *arms.robot.mimics],
+        "springs": [*given.get("springs", ()), *arms.robot.springs],
         "keyframes": states,
         "unread": arms.robot.unread,
     }

@@ -13,6 +13,7 @@ NAMES = {
     "wheels": "body",
     "motors": "name",
     "mimics": "body",
+    "springs": "name",
     "steering": "wheel",
 }
 """Field that names an entry, by table."""
@@ -29,7 +30,7 @@ def free_name(name: str, taken: Collection[str]) -> str:
 
 def blame(error: ConcurError, given: Mapping[str, Any]) -> tuple[str, str]:
     """Find the table of an error of the whole robot, from the names in its place."""
-    for table in ("steering", "wheels", "motors", "mimics", "bodies"):
+    for table in ("steering", "wheels", "motors", "mimics", "springs", "bodies"):
         names = [getattr(part, NAMES[table]) for part in given.get(table, ())]
         kind = KINDS.get(table, table[:-1])
         for name in re.findall(rf"{kind} `([^`]*)`", error.where):

@@ -31,10 +31,11 @@ def load(
 
     A TOML file has the fields ``name``, ``gravity`` (3 numbers, m/s^2, zero if not given) and
     ``actuated`` (names of the joints with a motor each, default all but the base, joints of motors
-    and joints that follow others), and tables ``[[bodies]]``, ``[[wheels]]``, ``[[motors]]`` and
-    ``[[mimics]]`` for each body, wheel, motor and joint that follows, and ``[[steering]]`` for each
+    and joints that follow others), and tables ``[[bodies]]``, ``[[wheels]]``, ``[[motors]]``,
+    ``[[mimics]]`` and ``[[springs]]`` for each body, wheel, motor, joint that follows and spring,
+    and ``[[steering]]`` for each
     steered wheel that follows guides. Their fields are the arguments of `Body`, `Joint`, `Pose`,
-    `Inertia`, `Wheel`, `Motor`, `Mimic` and `Steering`; an inertia has
+    `Inertia`, `Wheel`, `Motor`, `Mimic`, `Spring` and `Steering`; an inertia has
     either ``moments`` (3 numbers) or ``tensor`` (3 rows of 3). A joint is a table with the name of
     its class as ``type`` and the arguments of the class; ``limits`` is one pair [lower, upper] or
     a list of one pair per coordinate, with ``inf`` for no bound; ``speed_limit`` and

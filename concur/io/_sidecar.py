@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from concur.robot import Motor, Steering, Supports, Wheel
+from concur.robot import Motor, Spring, Steering, Supports, Wheel
 from concur.tables import Vector3
 
 
@@ -42,6 +42,9 @@ class Sidecar:
     supports : mapping of str to sequence of float, optional
         Frictionless supports beside the wheels: by name the contact point in the frame of the base,
         m; its height does not matter. Default: none.
+    springs : sequence of Spring
+        Springs and dampers; `joint` is the name of a joint, `body` and `other` are names of links.
+        Default: none.
     ignore : sequence of str
         Elements of the other file that act on the motion and that the model may lack, such as
         `armature`; without an entry they are refused. Default: none.
@@ -54,6 +57,7 @@ class Sidecar:
     wheels: Sequence[Wheel] = ()
     steering: Sequence[Steering] = ()
     supports: Supports | None = None
+    springs: Sequence[Spring] = ()
     ignore: Sequence[str] = ()
     _cures: ClassVar[Mapping[str, str]] = _cures(".xml")
 

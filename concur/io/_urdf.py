@@ -145,9 +145,9 @@ def load_urdf(
     try:
         gravity = table.gravity or (0.0, 0.0, 0.0)
         parts = wheels, gravity, actuated, table.motors, mimics, steering, table.supports or {}
-        return Mechanism(name, bodies, *parts, listed)
+        return Mechanism(name, bodies, *parts, table.springs, listed)
     except ConcurError as error:
-        found = re.search(r"(body|wheel|mimic|motor|steering) `([^`]*)`", error.where)
+        found = re.search(r"(body|wheel|mimic|motor|spring|steering) `([^`]*)`", error.where)
         if found is not None and found[1] in ("body", "mimic") and found[2] in links:
             with located(file, links[found[2]].node.place):
                 empty = [name for name, group in groups.items() if not group.parts]

@@ -203,6 +203,8 @@ class Floater:
         if servo.ns != 6 or servo.nq != 13:
             came = f"{servo.ns} shape velocities: {', '.join(model.shape_names)}"
             raise refusal(self.where, "six joints of one coordinate", came)
+        if robot.springs:
+            raise refusal(self.where, "a robot without springs", robot.springs[0].name)
         if np.any(robot.gravity):
             raise refusal(self.where, "a robot without gravity", str(tuple(robot.gravity)))
         if not np.array_equal(model.input_matrix(robot.neutral()), np.eye(6)):

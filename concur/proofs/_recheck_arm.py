@@ -105,8 +105,8 @@ def rover_of(robot: Any, outputs: Any) -> Rover:
     root = robot.base
     # A motor without gear and rotor gives its torque to its joint, as a driven joint has it.
     direct = all(m.ratios == {m.name: 1.0} and not m.rotor for m in robot.motors)
-    plain = direct and not (robot.mimics or robot.steering)
-    need(plain, "robots without mimics and steering, and motors without gear and rotor")
+    plain = direct and not (robot.mimics or robot.steering or robot.springs)
+    need(plain, "robots without mimics, steering and springs, and motors without gear and rotor")
     need(type(root.joint).__name__ == "Planar", "a planar base")
     need(tuple(root.joint.normal) == (0.0, 0.0, 1.0), "a horizontal plane")
     still = np.any(root.placement.translation) or not np.array_equal(

@@ -63,8 +63,8 @@ def flier_of(robot: Any, output: Any) -> Flier:
     def need(holds: bool, what: str) -> None:
         require(bool(holds), f"robot: the checker covers {what} only")
 
-    plain = not (robot.motors or robot.mimics or robot.steering or robot.wheels)
-    need(plain, "robots without motors, mimics, steering and wheels")
+    plain = not (robot.motors or robot.mimics or robot.steering or robot.wheels or robot.springs)
+    need(plain, "robots without motors, mimics, steering, wheels and springs")
     need(not np.any(robot.gravity), "robots without gravity")
     base = robot.base
     need(type(base.joint).__name__ == "Free", "a free base")

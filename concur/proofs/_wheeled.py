@@ -29,6 +29,7 @@ COVERED = (
     "Proofs of tasks cover one R2 output on a planar base with wheels, ahead of the axle, "
     "and one R3 output, with the same gains in all directions of an output."
 )
+UNSPRUNG = "Proofs bound torques of rigid bodies alone; campaigns and certificates take springs."
 UNPLACED = (
     "Leave the placement out: places then count from the frame in which the base starts. Change "
     "start and references by the placement."
@@ -104,6 +105,8 @@ class Robot:
         upright = planar and getattr(robot.base.joint, "normal", None) == (0.0, 0.0, 1.0)
         if not (upright and tuple(robot.gravity[:2]) == (0.0, 0.0)):
             raise not_covered(where, "a base on a horizontal plane", str(robot.base.joint))
+        if robot.springs:
+            raise not_covered(where, "a robot without springs", robot.springs[0].name, UNSPRUNG)
         if robot.base.placement != Pose():
             came = str(robot.base.placement)
             raise not_covered(where, "a base without placement", came, UNPLACED)

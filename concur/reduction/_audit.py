@@ -259,14 +259,14 @@ def _followers(robot: System) -> tuple[int, ...]:
 
 def _forces(robot: System) -> tuple[str, str]:
     """Words for forces at rest and for their size."""
-    if isinstance(robot, Mechanism):
+    if isinstance(robot, Mechanism) and not robot.springs:
         return "gravity", "the weight"
     return "forces of the potential", "the largest"
 
 
 def _pull(robot: System, samples: list[np.ndarray]) -> float:
     """Size of the forces at rest: the weight, or the largest force per radius of gyration."""
-    if isinstance(robot, Mechanism):
+    if isinstance(robot, Mechanism) and not robot.springs:
         return float(np.linalg.norm(robot.gravity)) * robot.total_mass
     still = np.zeros(robot.nv)
     forces = [np.asarray(robot.bias(q, still)) / _mass_change(robot, q, q)[0] for q in samples]

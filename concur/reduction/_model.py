@@ -18,7 +18,7 @@ from concur.errors import ReductionError
 from concur.reduction._audit import Audit, audit
 from concur.reduction._derivative import along
 from concur.reduction._lift import Lift
-from concur.robot import as_tree, solve_positive_definite
+from concur.robot import as_tree, damping_forces, solve_positive_definite
 from concur.system import System
 
 
@@ -214,9 +214,9 @@ class ReducedModel(Lift):
     def coriolis(self, q: Vector, s: Vector) -> Matrix:
         """Factor C of the reduced Coriolis forces with Mhat' = C + C^T, (20) of source 004.
 
-        ``C s`` plus the bias at s = 0 is the bias: the gyroscopic forces of a momentum have a skew
-        part of C. After a stage by a part of a joint that turns, they have a symmetric part too,
-        which belongs to no such factor, and C leaves it out.
+        ``C s`` plus the bias at s = 0 is the bias without dampers: the gyroscopic forces of a
+        momentum have a skew part of C. After a stage by a part of a joint that turns, they have a
+        symmetric part too, which belongs to no such factor, and C leaves it out.
 
         Parameters
         ----------
@@ -252,7 +252,7 @@ class ReducedModel(Lift):
             forces = self.following_forces(q, v, v - horizontal @ away, still)
             return -ca.substitute(ca.jacobian(forces, away), away, ca.SX.zeros(self.ns))
 
-        own = factor(self.velocity(q, s))
+        own = factor(self.velocity(q, s)) - horizontal.T @ self._dampers(q) @ horizontal
         if not ca.SX(drift).nnz():
             return own
         forces = ca.jacobian(self.bias(q, speeds), speeds)
@@ -306,7 +306,7 @@ class ReducedModel(Lift):
 
         References
         ----------
-        Thesis, Theorem 4.2.4, (4.2.14).
+        Thesis, Theorem 4.2.4, (4.2.14), Lemma 4.2.7.
         """
         horizontal, drift = self.lift(q)
         s = solve_positive_definite(self.mass_matrix(q), p)
@@ -359,12 +359,17 @@ class ReducedModel(Lift):
         References
         ----------
         Thesis, (3.1.5), (3.1.8), (3.1.10), (3.1.11), (4.1.3), (4.1.4), (4.1.7), (4.2.13),
-        (5.1.7), (5.3.24)-(5.3.26).
+        Theorem 4.3.1, (5.1.7), (5.3.24)-(5.3.26).
         """
         s = solve_positive_definite(self.mass_matrix(q), p)
         v = self.velocity(q, s)
         turning = along(self.mass_matrix, q, self.system.rate(q, v))
         return v, turning @ s + self.input_matrix(q) @ u - self.bias(q, s)
+
+    def _dampers(self, q: Vector) -> Array:
+        """Damping matrix (nv, nv): forces of dampers for each velocity."""
+        v = ca.SX.sym("v", self.nv)
+        return ca.jacobian(damping_forces(self.system, q, v), v)
 
     def momentum_fields(self, q: Vector) -> Array:
         """Fields whose momenta are those of the shape joints: <M v, field> for each.
@@ -410,7 +415,8 @@ class ReducedModel(Lift):
 
         References
         ----------
-        Thesis, Theorem 3.3.3, (4.2.10), (4.3.24), (5.1.1)-(5.1.3).
+        Thesis, Theorem 3.3.3, (4.2.10), (4.3.24), (5.1.1)-(5.1.3), Corollary 5.1.2,
+        Proposition 5.1.3.
         """
         return audit(self, None if outputs is None else tuple(outputs), configurations)
 

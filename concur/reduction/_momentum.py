@@ -36,6 +36,7 @@ from concur.reduction._derivative import along, gradient
 from concur.reduction._model import ReducedModel
 from concur.robot import (
     Mechanism,
+    damping_forces,
     inverse_dynamics,
     joint_basis,
     joint_pose,
@@ -86,6 +87,10 @@ class SymmetryReduction(ReducedModel):
     --------
     reduce : makes one.
     MomentumReduction : of a robot that floats.
+
+    References
+    ----------
+    Thesis, Theorem 3.2.4.
 
     Examples
     --------
@@ -294,7 +299,7 @@ class SymmetryReduction(ReducedModel):
         slopes = self._on_algebra(q, ca.substitute(energy, frozen, v))[shape, :]
         rate = along(self.connection, q, robot.rate(q, v))
         pdot = turned[shape, :] + slopes - rate.T @ body_momentum - connection.T @ body_rate
-        return v, body_rate, pdot + self.input_matrix(q) @ u
+        return v, body_rate, pdot + self.input_matrix(q) @ u - self._on_dampers(q, v)
 
     @property
     def _group(self) -> _Symmetric:
@@ -309,6 +314,11 @@ class SymmetryReduction(ReducedModel):
         """Mass matrix in blocks: group, group against shape, shape."""
         mass, own, shape = self.system.mass_matrix(q), list(self.dependent), list(self.shape)
         return mass[own, own], mass[own, shape], mass[shape, shape]
+
+    def _on_dampers(self, q: Vector, v: Vector) -> Array:
+        """Forces of dampers on the shape, along the lift."""
+        horizontal, _ = self.lift(q)
+        return horizontal.T @ damping_forces(self.system, q, v)
 
     def _joined(self, group: Array, shape: Array) -> Array:
         """Velocities of the system from those of group and shape."""

@@ -100,7 +100,7 @@ def symmetry(
 
     References
     ----------
-    Thesis, (4.4.29)-(4.4.32).
+    Thesis, Proposition 3.2.3, (4.4.29)-(4.4.32).
 
     Examples
     --------
@@ -184,8 +184,8 @@ class _Search:
     ) -> None:
         self.robot, self.start, self.tolerance = robot, start, tolerance
         self.found_at, self.confirmed_at = found_at, confirmed_at
-        # Kinetic energy alone: however strong gravity is in some units, it leaves no rounding.
-        weightless = replace(robot, gravity=(0.0, 0.0, 0.0))
+        # Kinetic energy alone: however strong other forces are, they leave no rounding.
+        weightless = replace(robot, gravity=(0.0, 0.0, 0.0), springs=())
         self.momenta = Momenta(weightless, lambda q: ca.SX.eye(robot.nv), range(robot.nv))
         self.rolling: dict[_State, _Rolling] = {}
         if robot.nf:

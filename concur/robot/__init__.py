@@ -66,6 +66,7 @@ from concur.robot._spatial import compose as compose
 from concur.robot._spatial import cross as cross
 from concur.robot._spatial import invert as invert
 from concur.robot._spatial import twist_to_child as twist_to_child
+from concur.robot._spring import Spring
 from concur.robot._steering import Steering
 from concur.robot._suspicious import suspicious
 from concur.robot._systems import JointPlace as JointPlace
@@ -73,6 +74,7 @@ from concur.robot._systems import as_tree as as_tree
 from concur.robot._systems import control_velocities as control_velocities
 from concur.robot._systems import controls as controls
 from concur.robot._systems import coordinates as coordinates
+from concur.robot._systems import damping_forces as damping_forces
 from concur.robot._systems import joint_names as joint_names
 from concur.robot._systems import joint_place as joint_place
 from concur.robot._systems import joint_places as joint_places
@@ -95,6 +97,7 @@ __all__ = [
     "Motor",
     "Pose",
     "Shape",
+    "Spring",
     "Steering",
     "Support",
     "Tree",

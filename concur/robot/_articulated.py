@@ -16,6 +16,7 @@ from concur.robot._dynamics import bias, inertial_wrenches, mass_matrix
 from concur.robot._links import Posture
 from concur.robot._solve import solve_positive_definite, solve_small
 from concur.robot._spatial import Distribution, Step, Twist, cross, plus, power
+from concur.robot._spring_forces import joint_forces
 from concur.robot._tree import Tree
 
 
@@ -179,4 +180,5 @@ def forward_dynamics(tree: Tree, q: Vector, v: Vector, forces: Vector) -> Vector
         return solve_positive_definite(mass_matrix(tree, q), forces - bias(tree, q, v))
     factors = articulated(tree, q)
     wrenches, shafts = inertial_wrenches(tree, factors.posture, v, ca.SX(tree.nv, 1))
-    return factors.outwards(factors.yielding(factors.inwards(forces - shafts, wrenches)))
+    left = forces - shafts - joint_forces(tree, q, v)
+    return factors.outwards(factors.yielding(factors.inwards(left, wrenches)))

@@ -13,6 +13,7 @@ from concur.robot._frames import Link
 from concur.robot._links import Motion, Posture
 from concur.robot._rotor import Rotor
 from concur.robot._spatial import Distribution, Placed, Twist, cross, power, stacked
+from concur.robot._spring_forces import added, joint_forces, link_wrenches, spring_energy
 from concur.robot._tree import Tree
 
 
@@ -23,13 +24,27 @@ def inverse_dynamics(
 
     With velocities w `followed`, (nv,), of rates vdot: M vdot + C(v) w and gravity forces, with the
     factor C(v) of the Levi-Civita connection, for which Mdot = C + C^T and C(v) v is that of the
-    bias.
+    bias. Springs pull at q, and dampers brake w.
     """
     posture = Posture.of(tree, q)
     wrenches, shafts = inertial_wrenches(tree, posture, v, vdot, followed)
+    w = v if followed is None else followed
+    return _on_joints(posture, wrenches) + shafts + joint_forces(tree, q, w)
+
+
+def damping_forces(tree: Tree, q: Vector, w: Vector) -> Vector:
+    """Forces (nv,) of dampers in the bias at the velocities w: linear in them."""
+    posture = Posture.of(tree, q)
+    still = [(ca.SX(3, 1), ca.SX(3, 1)) for _ in posture.links]
+    wrenches = added(still, link_wrenches(tree, posture, w, stiff=False))
+    return _on_joints(posture, wrenches) + joint_forces(tree, q, w, stiff=False)
+
+
+def _on_joints(posture: Posture, wrenches: list[Twist]) -> Vector:
+    """Forces (nv,) of the joints that carry wrenches on the links."""
     total = posture.carried(wrenches)
     forces = [power(link.basis, wrench) for link, wrench in zip(posture.links, total, strict=True)]
-    return ca.vertcat(*forces) + shafts
+    return ca.vertcat(*forces)
 
 
 def base_wrench(tree: Tree, q: Vector, v: Vector, vdot: Vector) -> Twist:
@@ -49,10 +64,11 @@ def bias(tree: Tree, q: Vector, v: Vector) -> Vector:
 def coriolis(tree: Tree, q: Vector, v: Vector) -> Array:
     """Coriolis factor of the Levi-Civita connection, shape (nv, nv), with Mdot = C + C^T.
 
-    C v and the gravity forces are the bias.
+    C v and the forces of gravity, springs and dampers are the bias.
     """
     followed = ca.SX.sym("followed", tree.nv)
-    return ca.jacobian(inverse_dynamics(tree, q, v, ca.SX(tree.nv, 1), followed), followed)
+    forces = inverse_dynamics(tree, q, v, ca.SX(tree.nv, 1), followed)
+    return ca.jacobian(forces - damping_forces(tree, q, followed), followed)
 
 
 def momentum(tree: Tree, q: Vector, v: Vector) -> Vector:
@@ -96,6 +112,8 @@ def inertial_wrenches(
 ) -> tuple[list[Twist], Array]:
     """What makes the regrouped masses of the links move so, and the rotors of motors.
 
+    With the wrenches of springs between points.
+
     A wrench on each link, about its origin, and forces (nv,) on the joints by their motors' gears.
     """
     motions = posture.motions(v, vdot, tree.gravity, followed)
@@ -107,7 +125,9 @@ def inertial_wrenches(
         moment, shaft = rotor.wrench(turning, v, vdot, v if followed is None else followed)
         wrenches[rotor.link] = force, torque + moment
         shafts += rotor.gears(tree.nv).T * shaft
-    return wrenches, shafts
+    return added(
+        wrenches, link_wrenches(tree, posture, v if followed is None else followed)
+    ), shafts
 
 
 def _inertial(mass: Distribution, motion: Motion) -> Twist:
@@ -313,7 +333,7 @@ def kinetic_energy(tree: Tree, q: Vector, v: Vector) -> Array:
 
 
 def potential_energy(tree: Tree, q: Vector) -> Array:
-    """Potential energy of gravity, zero at the inertial origin, (3.3.32), J."""
+    """Potential energy of gravity, zero at the inertial origin, (3.3.32), and of springs, J."""
     posture = Posture.of(tree, q)
     moment, mass = [ca.SX(3, 1) for _ in posture.links], [0.0] * len(posture.links)
     bodies = tree.described("potential_energy")
@@ -327,4 +347,4 @@ def potential_energy(tree: Tree, q: Vector) -> Array:
         if link.parent is not None:
             moment[link.parent] += moved
             mass[link.parent] += mass[i]
-    return -ca.dot(constant(tree.gravity), moved)
+    return spring_energy(tree, q) - ca.dot(constant(tree.gravity), moved)

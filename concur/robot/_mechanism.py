@@ -63,6 +63,8 @@ class Mechanism(ScrewTree):
         Frictionless supports beside the wheels, such as `caster = [0.5, 0.0, 0.0]`: by name the
         point of contact in the frame of the base, shape (3,), m. Its height does not matter. They
         carry load in plants whose wheels slip and in MuJoCo. Default: none.
+    springs : sequence of Spring
+        Springs and dampers of joints, and between points of two bodies. Default: none.
     unread : sequence of str
         Parts of its URDF or MJCF file that the robot lacks or changes, a sentence for each kind;
         `load` fills it in. It has no meaning for the motion, and equal robots may differ in it.
@@ -332,7 +334,7 @@ class Mechanism(ScrewTree):
 
     @evaluated("(nq),(nv)->(nv)")
     def bias(self, q: Vector, v: Vector) -> Vector:
-        """Coriolis, centrifugal and gravity forces: M vdot + bias = tau, N and N m.
+        """Coriolis, centrifugal, gravity and spring forces: M vdot + bias = tau, N and N m.
 
         Parameters
         ----------
@@ -406,7 +408,7 @@ class Mechanism(ScrewTree):
 
         References
         ----------
-        Thesis, (3.2.14)-(3.2.16), (3.3.34), (3.3.35).
+        Thesis, Lemma 3.2.2, (3.2.14)-(3.2.16), (3.3.34), (3.3.35).
         """
         return _dynamics.momentum(self, q, v)
 
@@ -446,7 +448,7 @@ class Mechanism(ScrewTree):
 
     @evaluated("(nq)->()")
     def potential_energy(self, q: Vector) -> Scalar:
-        """Potential energy of gravity, zero at the inertial origin, J, (3.3.32).
+        """Potential energy of gravity, zero at the inertial origin, and of springs, J, (3.3.32).
 
         Parameters
         ----------

@@ -15,6 +15,7 @@ from concur.robot._keyframe import Keyframe
 from concur.robot._mechanism import Mechanism
 from concur.robot._motor import Motor
 from concur.robot._pose import Pose
+from concur.robot._spring import Spring
 from concur.robot.joints import Fixed
 
 
@@ -94,6 +95,7 @@ def mount(
             *base.mimics,
             *(replace(m, body=names[m.body], of=names[m.of]) for m in arm.mimics),
         ],
+        springs=[*base.springs, *(_spring(spring, prefix, names) for spring in arm.springs)],
         keyframes=_states(base, arm, prefix),
         unread=[*base.unread, *(line for line in arm.unread if line not in base.unread)],
     )
@@ -122,6 +124,13 @@ def _states(base: Mechanism, arm: Mechanism, prefix: str) -> dict[str, Keyframe]
         mine, other = Keyframe(*parts).renamed(prefix), found.get(prefix + name, Keyframe())
         found[prefix + name] = Keyframe({**other.q, **mine.q}, {**other.v, **mine.v})
     return found
+
+
+def _spring(spring: Spring, prefix: str, names: Mapping[str, str]) -> Spring:
+    """A spring of the arm under its new names."""
+    if spring.joint is not None:
+        return replace(spring, joint=prefix + spring.joint)
+    return replace(spring, body=names[str(spring.body)], other=names[str(spring.other)])
 
 
 def _motor(motor: Motor, prefix: str, names: Mapping[str, str]) -> Motor:

@@ -11,6 +11,7 @@ import numpy as np
 from concur.codegen import Array, Vector
 from concur.errors import ReductionError
 from concur.robot._bodies import unknown_name
+from concur.robot._dynamics import damping_forces as dampers
 from concur.robot._kinematics import along_controls
 from concur.robot._mechanism import Mechanism
 from concur.robot._size import length_scale
@@ -137,6 +138,26 @@ def control_velocities(system: System | Tree, q: Vector, columns: Array) -> Arra
     if isinstance(system, Mechanism) and isinstance(columns, ca.MX):
         return system.actuation(q).T @ columns
     return along_controls(system, q, columns)
+
+
+def damping_forces(system: System | Tree, q: Vector, v: Vector) -> Array:
+    """Forces of dampers in the bias, linear in the velocities; zeros for a system without bodies.
+
+    Parameters
+    ----------
+    system : System
+        Any system.
+    q, v : casadi.SX
+        Configuration (nq,) and velocities (nv,).
+
+    Returns
+    -------
+    casadi.SX
+        Shape (nv,), N and N m.
+    """
+    if isinstance(system, Tree) and system.springs:
+        return dampers(system, q, v)
+    return ca.SX(system.nv, 1)
 
 
 def controls(system: System) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -22,6 +22,7 @@ from concur.robot._numbers import Terms, named_numbers
 from concur.robot._pose import vector
 from concur.robot._rotor import check_rotors
 from concur.robot._size import extent, length_scale
+from concur.robot._spring import Spring, check_springs
 from concur.robot._steering import Linkage, Steering, linkages
 from concur.robot._wheel import Wheel
 from concur.robot.joints import Free, Planar, Revolute, Sliding, Spherical
@@ -65,6 +66,8 @@ class Tree(BodyTree):
         Frictionless supports beside the wheels, such as `caster = [0.5, 0.0, 0.0]`: by name the
         point of contact in the frame of the base, shape (3,), m. Its height does not matter. They
         carry load in plants whose wheels slip and in MuJoCo. Default: none.
+    springs : sequence of Spring
+        Springs and dampers of joints, and between points of two bodies. Default: none.
 
     Raises
     ------
@@ -83,6 +86,7 @@ class Tree(BodyTree):
     mimics: Sequence[Mimic] = ()
     steering: Sequence[Steering] = ()
     supports: Supports = field(default_factory=dict, hash=False)
+    springs: Sequence[Spring] = ()
     linkages: tuple[Linkage, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -112,7 +116,9 @@ class Tree(BodyTree):
             steering=steering,
             gravity=vector(self.gravity, 3, f"{where}, `gravity`"),
             supports=self._checked_supports(where),
+            springs=self._entries("springs", Spring),
         )
+        check_springs(where, self, self.springs)
         steered = linkages(where, self.bodies, wheels, steering) if steering else ()
         self._keep(linkages=steered)
         self._check_couplings(where)

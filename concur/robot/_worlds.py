@@ -499,6 +499,12 @@ def _check_free(robot: Mechanism, name: str, place: str, slips: bool) -> None:
         "Write Plant(robot, uncertain=..., slip=Slip.of(robot, 0.8)).",
     )
     refuse(
+        field.startswith("placement") and any(spring.body for spring in robot.springs),
+        "a robot without springs between points, whose length it would change",
+        "one with such springs",
+        "Vary masses and moments of inertia, or use springs of joints.",
+    )
+    refuse(
         of_wheels and not wheels,
         f"a wheel among {', '.join(w.body for w in robot.wheels) or 'no wheels'}",
         "a body that is no wheel",

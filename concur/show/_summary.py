@@ -103,7 +103,12 @@ def robot_sections(robot: Mechanism) -> list[Section]:
     if this.supports:
         places = (f"{name} {_vector(point)} m" for name, point in this.supports.items())
         found.append(Section(text=f"supports: {', '.join(places)}"))
-    for title, lines in (("motors", _motors(this)), ("joints that follow", _mimics(this))):
+    others = (
+        ("motors", _motors(this)),
+        ("joints that follow", _mimics(this)),
+        ("springs", _springs(this)),
+    )
+    for title, lines in others:
         if lines:
             found.append(Section(text="\n  ".join([f"{title}:", *lines])))
     return found
@@ -159,6 +164,24 @@ def _motors(robot: Any) -> list[str]:
                 if name == "torque" and len(motor.ratios) == 1 and motor.reduction != 1.0:
                     text += f" ({_number(limit * motor.reduction)} {sides['joint']} at the joint)"
         lines.append(f"{motor.name}: {text}")
+    return lines
+
+
+def _springs(robot: Any) -> list[str]:
+    """One line for each spring: where it is, and its numbers."""
+    lines, units = [], dict(zip(robot.freedom_names, robot.effort_units, strict=True))
+    for spring in robot.springs:
+        turns = units.get(spring.joint) == "N m"
+        length = "rad" if turns else "m"
+        force = "N m" if turns else "N"
+        text = f"{spring.name}: {_number(spring.stiffness)} {force}/{length}"
+        if spring.joint is None:
+            ends = f"{_vector(spring.point)} m and {_vector(spring.other_point)} m"
+            text = text.replace(":", f", points {ends}:", 1)
+        if spring.damping:
+            text += f", damping {_number(spring.damping)} {force} s/{length}"
+        text += f", at rest at {_number(spring.rest)} {length}" if spring.rest else ""
+        lines.append(text)
     return lines
 
 

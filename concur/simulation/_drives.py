@@ -19,7 +19,13 @@ import numpy as np
 
 from concur.codegen import constant, normalised
 from concur.errors import SimulationError
-from concur.robot import as_tree, control_velocities, controls, speed_torque_line
+from concur.robot import (
+    as_tree,
+    control_velocities,
+    controls,
+    damping_forces,
+    speed_torque_line,
+)
 from concur.simulation._disturbances import (
     GravityGradient,
     active_share,
@@ -228,7 +234,8 @@ class Drives:
             _picked(self.read(kind, w), self.heated) for kind in ("continuous", "thermal_time")
         )
         heating = ((_picked(given, self.heated) / most) ** 2 - heat) / time
-        results = [vdot, ca.dot(worked, joint_speeds), slip, faster, rate, heating]
+        power = ca.dot(worked, joint_speeds) - ca.dot(v, damping_forces(robot, unit, v))
+        results = [vdot, power, slip, faster, rate, heating]
         inputs = [q, v, spring, motor, loads, heat, torque, active, share, p]
         return ca.Function("rates", inputs, [ca.densify(part) for part in results], {"cse": True})
 

@@ -21,7 +21,13 @@ from concur._progress import track
 from concur.codegen import Array, Evaluator, finite_floats, shape_error
 from concur.errors import ConcurError, SimulationError
 from concur.reduction import UNDETERMINED, ReducedModel
-from concur.robot import Mechanism, check_contacts, control_velocities, unknown_name
+from concur.robot import (
+    Mechanism,
+    check_contacts,
+    control_velocities,
+    damping_forces,
+    unknown_name,
+)
 from concur.simulation._integrator import (
     FASTEST,
     Integrator,
@@ -246,7 +252,7 @@ def _rates(model: ReducedModel, on_groups: bool) -> ca.Function:
     q: Array = robot.integrate(start, moved) if on_groups else start
     v = model.velocity(q, s)
     rate = displacement_rate(robot, q, moved, v) if on_groups else robot.rate(q, v)
-    power = ca.dot(u, control_velocities(robot, q, v))
+    power = ca.dot(u, control_velocities(robot, q, v)) - ca.dot(v, damping_forces(robot, q, v))
     rates = [rate, model.acceleration(q, s, u), power]
     return ca.Function(
         "rates",

@@ -59,8 +59,8 @@ class Motion(Stored):
     u : numpy.ndarray
         Control forces and torques, shape (k, nu), N and N m.
     energy, work : numpy.ndarray
-        Kinetic and potential energy, and work of the controls since the start, shape (k,), J; the
-        work is integrated along with the state.
+        Kinetic and potential energy, and work of the controls since the start less that which
+        dampers took, shape (k,), J; the work is integrated along with the state.
 
     See Also
     --------

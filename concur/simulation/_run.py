@@ -115,7 +115,8 @@ class Run(RunData):
     heat : numpy.ndarray
         Heat of each motor with `continuous`, shape (k, n), from 0 at the start; 1 is the limit.
     energy, work : numpy.ndarray
-        Energy of the robot and work of the drives since the start, shape (k,), J.
+        Energy of the robot, and work of the drives since the start less that which dampers of
+        springs took, shape (k,), J.
     momentum : numpy.ndarray
         Spatial momentum about the inertial origin, shape (k, 6); NaN for systems without bodies,
         in whose files it is left out.

@@ -94,7 +94,8 @@ def to_mjcf(robot: Mechanism, time_step: float = 1e-3, *, contacts: Contacts | N
             parent, "body", name=body.name, pos=place.translation, quat=turn
         )
         found = _joints(robot, body, contacts is not None)
-        for link, attributes in found:
+        for k, (link, attributes) in enumerate(found):
+            attributes |= _springs_of(robot, body, k)
             names.append(attributes["name"])
             add(own, "freejoint" if link is None else "joint", **attributes)
         if body.joint_label in (robot.actuated or ()):
@@ -110,6 +111,7 @@ def to_mjcf(robot: Mechanism, time_step: float = 1e-3, *, contacts: Contacts | N
             if wheel.body == body.name:
                 grip = contact_options(time_step, friction[body.name]) if friction else {}
                 _tyre(robot, own, wheel, grip)
+    _springs_between(robot, root, made)
     if contacts is not None:
         _supports(robot, made[robot.base.name], contacts, time_step)
     check_unique(robot, (body.name for body in robot.bodies), "body", ("world",))
@@ -134,6 +136,34 @@ def to_mjcf(robot: Mechanism, time_step: float = 1e-3, *, contacts: Contacts | N
             add(stored, "key", name=name, qpos=order.to_q(q), qvel=order.to_v(q, v))
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _springs_of(robot: Mechanism, body: Body, k: int) -> dict[str, Any]:
+    """Attributes of a joint of MuJoCo by the springs of the freedom k of a robot's joint."""
+    names = body.of_each(body.joint.freedom_names)
+    own = [s for s in robot.springs if k < len(names) and s.joint == names[k]]
+    if not own:
+        return {}
+    stiffness = sum(spring.stiffness for spring in own)
+    pull = sum(spring.stiffness * spring.rest for spring in own)
+    found = {"stiffness": stiffness, "springref": pull / stiffness if stiffness else 0.0}
+    return found | {"damping": sum(spring.damping for spring in own)}
+
+
+def _springs_between(
+    robot: Mechanism, root: ElementTree.Element, made: dict[str | None, ElementTree.Element]
+) -> None:
+    """Springs between points as tendons between sites."""
+    springs = [spring for spring in robot.springs if spring.joint is None]
+    tendons = add(root, "tendon") if springs else root
+    for k, spring in enumerate(springs):
+        ends = (spring.body, spring.point, "a"), (spring.other, spring.other_point, "b")
+        given = {"stiffness": spring.stiffness, "damping": spring.damping}
+        one = add(tendons, "spatial", name=f"spring_{k}", springlength=spring.rest, **given)
+        for body, point, end in ends:
+            name = f"spring_{k}_{end}"
+            add(made[body], "site", name=name, pos=point)
+            add(one, "site", site=name)
 
 
 def _geom(

@@ -52,6 +52,7 @@ def check(robot: Tree) -> None:
         ("wheel", "body", robot.wheels),
         ("motor", "name", robot.motors),
         ("mimic", "body", robot.mimics),
+        ("spring", "name", robot.springs),
     ):
         for part in parts:
             _within(robot, f"{kind} `{getattr(part, key)}`", _floats(part))

@@ -15,6 +15,7 @@ from concur.robot import (
     Motor,
     Pose,
     Shape,
+    Spring,
     Steering,
     Support,
     Tree,
@@ -68,7 +69,7 @@ def to_toml(robot: Tree) -> str:
             if (part["name"], name) in twice:
                 del part[name]
     document.add("bodies", tables(parts))
-    add_parts(document, robot, ("wheels", "motors", "mimics", "steering"))
+    add_parts(document, robot, ("wheels", "motors", "mimics", "springs", "steering"))
     if isinstance(robot, Mechanism) and robot.keyframes:
         states = tomlkit.table()
         for name, state in robot.keyframes.items():
@@ -169,7 +170,7 @@ def _inertia(inertia: Inertia) -> dict[str, Any]:
     return entry
 
 
-def _given(value: Motor | Mimic | Steering | Support | Wheel) -> dict[str, Any]:
+def _given(value: Motor | Mimic | Spring | Steering | Support | Wheel) -> dict[str, Any]:
     """Fields that differ from their defaults, and those without a default."""
     found = {field.name: (getattr(value, field.name), field.default) for field in fields(value)}
     return {

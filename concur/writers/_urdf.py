@@ -24,7 +24,7 @@ def to_urdf(robot: Tree) -> tuple[str, str]:
     Each body is a link of its name, carried by a joint of its `joint_name`. A `Free` joint is
     `floating`, the `Planar` joint of a base with the normal z is `planar`; other joints with
     several degrees of freedom are chains of joints with massless links between them. The sidecar
-    has the base, gravity, actuated joints, wheels, their steering and motors.
+    has the base, gravity, actuated joints, wheels, their steering, motors and springs.
 
     Parameters
     ----------
@@ -87,7 +87,11 @@ def to_urdf(robot: Tree) -> tuple[str, str]:
         for name in urdf_joints(body)
     ]
     side.add("actuated", tomlkit.item(moving))
-    add_parts(side, robot, ("wheels", "steering", "motors"))
+    for spring in robot.springs:
+        if spring.joint is not None and spring.joint not in joint_names:
+            expected, cure = "springs of joints that URDF has", "Keep the robot in TOML."
+            refuse(robot, f"spring `{spring.name}`", expected, "a freedom of several", cure)
+    add_parts(side, robot, ("wheels", "steering", "motors", "springs"))
     xml = '<?xml version="1.0" encoding="utf-8"?>\n'
     return xml + ElementTree.tostring(root, encoding="unicode") + "\n", tomlkit.dumps(side)
 

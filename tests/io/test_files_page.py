@@ -73,7 +73,7 @@ def test_block_is_read(block: str, tmp_path: Path) -> None:
         target.write_text(block)
         robot_file = "bodies" in part
     else:
-        robot_file = bool({"bodies", "wheels", "motors"} & part.keys())
+        robot_file = bool({"bodies", "wheels", "motors", "springs"} & part.keys())
         target.write_text(completed(ROBOT if robot_file else TASK, part))
     if robot_file:
         robot = load(target)
