@@ -495,6 +495,10 @@ class LagrangianSystem(EvaluatedMethods):
         -------
         numpy.ndarray or casadi.SX
             About the origin, of each factor in turn, in the order of `fibre`.
+
+        References
+        ----------
+        Thesis, Lemma 3.2.2.
         """
         own = ca.SX(self.mass_matrix(q) @ v)[list(self.fibre)]
         return self._carried(q, own, lambda f, q, pi: f.spatial_momentum(q, pi))
@@ -531,6 +535,10 @@ class LagrangianSystem(EvaluatedMethods):
         -------
         numpy.ndarray or casadi.SX
             The value, shape (nv, nv).
+
+        References
+        ----------
+        Thesis, Lemma 3.3.4.
         """
         v = ca.SX.sym("v", self.nv)
         mass = ca.substitute(ca.hessian(self.graph(q, v)[0], v)[0], v, ca.SX.zeros(self.nv))

@@ -142,7 +142,7 @@ def classify(twists: Matrix, tolerance: float = 1e-9, length: float = 1.0) -> Su
 
     References
     ----------
-    Thesis, Table 2.1, Proposition 2.1.3.
+    Thesis, Table 2.1, Proposition 2.1.1, Proposition 2.1.3.
 
     Examples
     --------

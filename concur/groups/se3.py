@@ -64,6 +64,10 @@ def exp(twist: Vector) -> Matrix:
     ndarray or casadi.SX, shape (4, 4)
         The pose.
 
+    References
+    ----------
+    Thesis, Proposition 2.4.1.
+
     Examples
     --------
     >>> import numpy as np
@@ -89,6 +93,10 @@ def log(pose: Matrix) -> Vector:
     ndarray or casadi.SX, shape (6,)
         ``[v; w]``, m and rad, with ``|w|`` from 0 to pi. At pi, where two twists are
         right, one of them is returned and the derivative is one-sided.
+
+    References
+    ----------
+    Thesis, Proposition 2.4.2: each pose has one.
 
     Examples
     --------
@@ -153,7 +161,7 @@ def adjoint(pose: Matrix) -> Matrix:
 
     References
     ----------
-    Thesis, (2.3.9), (2.4.22); source 004, (140).
+    Thesis, (2.3.9), (2.4.22), Proposition 2.4.5; source 004, (140).
     """
     rotation = pose[:3, :3]
     return _dual(rotation, so3.skew(pose[:3, 3]) @ rotation)

@@ -93,6 +93,10 @@ def log(rotation: Matrix) -> Vector:
         Rotation vector, rad, of length 0 to pi. At pi, where both signs are right, one of
         them is returned and the derivative is one-sided.
 
+    References
+    ----------
+    Thesis, Lemma 2.4.3: each rotation has one.
+
     Examples
     --------
     >>> from concur.groups import so3

@@ -234,7 +234,7 @@ class OutputGroup(ABC):
 
         References
         ----------
-        Thesis, Proposition 5.2.6, (5.2.18), (5.2.19).
+        Thesis, Corollary 5.2.5, Proposition 5.2.6, (5.2.18), (5.2.19).
         """
         return ca.SX.eye(self.dim) if self.abelian else self.operators.dexp_spatial_inverse(x)
 

@@ -169,7 +169,7 @@ class Lift(EvaluatedMethods):
 
         References
         ----------
-        Thesis, (3.2.18), (3.2.19), (3.3.38), (4.2.11), (4.3.25).
+        Thesis, (3.2.18), (3.2.19), (3.3.38), (4.2.11), Lemma 4.2.3, (4.3.25).
         """
         return self._on_shape(), ca.SX(self.nv, 1)
 

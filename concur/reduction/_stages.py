@@ -112,7 +112,8 @@ class StagedReduction(ReducedModel):
 
     References
     ----------
-    Thesis, (4.2.18), (4.2.19), Proposition 4.2.14, (4.5.33)-(4.5.38), (5.1.9).
+    Thesis, (4.2.18), (4.2.19), Proposition 4.2.14, (4.5.33)-(4.5.38), Lemma 4.5.1, Theorem 4.5.2,
+    (5.1.9).
 
     Examples
     --------

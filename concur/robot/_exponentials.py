@@ -82,7 +82,7 @@ class ScrewTree(Tree):
 
         References
         ----------
-        Thesis, (2.1.2), (2.2.6), (3.3.30).
+        Thesis, (2.1.2), Theorem 2.2.3, (2.2.6), (3.3.30).
         """
         index = self.index(body)
         return _displacements(self, s)[index] @ constant(_neutral_poses(self)[index])
@@ -116,7 +116,7 @@ class ScrewTree(Tree):
 
         References
         ----------
-        Thesis, (2.1.1), (2.3.7)-(2.3.12).
+        Thesis, (2.1.1), Theorem 2.3.1, (2.3.7)-(2.3.12).
         """
         # Column j is exp(ad_T1s1) ... exp(ad_Tj-1sj-1) F(T_j s_j) T_j, with the differential F of
         # the exponential, for the joints up to the body.

@@ -550,6 +550,10 @@ class Sliding(VectorJoint):
 class Cartesian(VectorJoint):
     """Translation in space, R^3.
 
+    References
+    ----------
+    Thesis, Lemma 2.4.4.
+
     Examples
     --------
     >>> import concur as cc

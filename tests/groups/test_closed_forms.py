@@ -110,7 +110,10 @@ def printed_integral_of_ad(xi):
 
 @every_twist
 def test_exponentials_and_their_integrals(xi):
-    """Thesis: (2.3.9), (2.4.14), (2.4.15), (2.4.22), (2.4.23)."""
+    """Thesis: (2.3.9), (2.4.14), (2.4.15), (2.4.22), (2.4.23); Proposition 2.4.1.
+
+    Also Proposition 2.4.5, of the exponential of ad.
+    """
     v, w, turn, angle, _ = parts(xi)
     pose = np.eye(4)
     pose[:3, :3] = rotation(xi)

@@ -97,8 +97,8 @@ def test_numbers_of_a_misprint_are_of_its_source(equations) -> None:
         # A public function is needed to be computed, and denied by its citation to be of tests.
         ("transitory relation | tests", "transitory relation | computed", "no function cites"),
         (
-            "| (2.2.6) | product of exponentials | computed",
-            "| (2.2.6) | x | tests",
+            "| Theorem 2.2.3, (2.2.6) | product of exponentials | computed",
+            "| Theorem 2.2.3, (2.2.6) | x | tests",
             "of tests only",
         ),
     ],

@@ -394,7 +394,7 @@ class MomentumChart(OrbitSlice):
         return moved.T @ self.momentum(zeta)
 
     def _momenta(self, zeta: Vector, joints: Vector, p: Vector) -> Array:
-        """Momenta of the robot: Pi of the base, p + A^T Pi of the shape, (3.3.41)."""
+        """Momenta of the robot: Pi of the base, p + A^T Pi of the shape, Lemma 3.3.5, (3.3.41)."""
         momentum = self.momentum(zeta)
         carried = self.model.connection(self._at(joints)).T @ momentum
         return ca.vertcat(momentum, p + carried)

@@ -327,7 +327,7 @@ def in_group(name: str, curve: PoseCurve, t: float) -> tuple[np.ndarray, np.ndar
 
 @curved
 def test_error_moves_as_the_error_map_says(name: str) -> None:
-    """Thesis: (5.2.19)."""
+    """Thesis: Corollary 5.2.5, (5.2.19)."""
     # xdot = -B(x) ve with ve = xi_r - Ad xi_g.
     lie, (actual, desired) = OUTPUTS[name].lie, two_curves(name)
     n = lie.dim

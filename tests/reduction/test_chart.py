@@ -228,7 +228,7 @@ def test_group_that_commutes_has_the_derivative_of_the_connection_only(name: str
 
 
 def test_energy_and_velocity_are_those_of_the_robot(case: Case) -> None:
-    """Thesis: (3.2.25), (3.3.40)-(3.3.42)."""
+    """Thesis: (3.2.25), (3.3.40)-(3.3.42), Lemma 3.3.5."""
     for zeta, joints, s, _ in case.states(3):
         q = case.at(zeta, joints)
         p, v = case.full.blocks(q)[2] @ s, case.full.velocity(q, s, case.mu)

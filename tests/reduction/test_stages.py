@@ -162,7 +162,10 @@ def test_two_form_of_the_crane_is_the_closed_form(staged: StagedReduction) -> No
 
 
 def test_motion_of_the_crane_in_momentum_form(staged: StagedReduction, first: Reference) -> None:
-    """Thesis: (4.2.18), (4.2.19), (4.5.36)-(4.5.38), (5.1.9), Proposition 4.2.14."""
+    """Thesis: (4.2.18), (4.2.19), Lemma 4.5.1, Theorem 4.5.2, (5.1.9), Proposition 4.2.14.
+
+    Also (4.5.36)-(4.5.38).
+    """
     q, p = simulate_momentum_form(staged, Q0, S0, law, list(STATES))
     for i, (q_end, v_end, p_end, energy) in enumerate(STATES.values()):
         assert_close(q[i], q_end, 1e-9)

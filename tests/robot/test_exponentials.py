@@ -85,7 +85,7 @@ def test_joint_screws_at_the_neutral_configuration(crawler):
 
 @STATES
 def test_forward_kinematics_of_the_case_study(crawler, state):
-    """Thesis: (2.2.6), (3.3.30)."""
+    """Thesis: Theorem 2.2.3, (2.2.6), (3.3.30)."""
     s, numbers = reference(state)
     for tip, key in zip(TIPS, ("FK5", "FK6"), strict=True):
         np.testing.assert_allclose(crawler.forward(s, tip), numbers[key], rtol=0, atol=1e-13)
@@ -96,7 +96,7 @@ def test_forward_kinematics_of_the_case_study(crawler, state):
 
 @STATES
 def test_jacobians_of_the_case_study(crawler, state):
-    """Thesis: (2.3.7)."""
+    """Thesis: Theorem 2.3.1, (2.3.7)."""
     s, numbers = reference(state)
     for tip, key in zip(TIPS, ("J5", "J6"), strict=True):
         jacobian = crawler.screw_jacobian(s, tip)
