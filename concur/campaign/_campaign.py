@@ -22,7 +22,9 @@ from concur.campaign._result import LIMITED, CampaignResult, Method, is_share
 from concur.codegen import Batch, Demand, Rollout
 from concur.errors import DescriptionError
 from concur.io import Task, WorldInputs, WorldLoop
+from concur.robot import Mechanism, controls
 from concur.simulation import Run, ValidRange
+from concur.system import System
 from concur.worlds import Requirement, Uncertainty
 from concur.writers import to_toml
 
@@ -144,7 +146,7 @@ class Campaign:
         shares = np.linspace(0.05, 0.95, 9)[:, None].repeat(self.uncertainty.size, axis=1)
         drawn = [f"{deviation:.12g}" for deviation in self.uncertainty.at(shares).flat]
         hashed: dict[str, Any] = {
-            "robot": to_toml(task.plant or task.robot),
+            "robot": _described(task.plant or task.robot),
             "law": self._loop.program.tick.serialize(),
             "nominal world": b"\0".join(array.tobytes() for array in arrays),
             "reference": task.reference_tables,
@@ -450,6 +452,14 @@ def _limits(requirements: Sequence[Requirement]) -> dict[str, tuple[float, float
             elif math.isinf(low) or math.isinf(high):
                 found[signal] = (low, high)
     return found
+
+
+def _described(robot: System) -> str:
+    """Text of a robot; of a system without bodies its names, the program has its equations."""
+    if isinstance(robot, Mechanism):
+        return to_toml(robot)
+    names = robot.freedom_names, robot.constraint_names, controls(robot)
+    return f"{robot.name} {names} {getattr(robot, 'text', '')}"
 
 
 def _hash(value: Any) -> str:

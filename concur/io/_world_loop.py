@@ -16,7 +16,7 @@ from concur.control import JointLimits, TrackingLaw
 from concur.errors import ConcurError, SimulationError
 from concur.io._nominal import BY_AXIS, OF_ROBOT
 from concur.outputs.references import Reference
-from concur.robot import Mechanism
+from concur.robot import Mechanism, joint_names, joint_place
 from concur.simulation import (
     KINDS,
     Imperfections,
@@ -291,7 +291,8 @@ class WorldLoop:
             elif kind in KINDS:
                 scalars[kind, name] = rows
             elif kind == "initial_q":
-                moves[:, self.robot.v_spans[self.robot.joints[name]]] = rows.reshape(count, -1)
+                place = joint_place(self.robot, joint_names(self.robot)[name])
+                moves[:, place.rows] = rows.reshape(count, -1)
             elif kind == "initial_s":
                 s0[:, model.shape_names.index(name)] += rows
             elif kind == "momentum" and momentum is not None:
@@ -299,7 +300,9 @@ class WorldLoop:
                 momentum[:, 3:] += rows if name == "angular" else 0.0
         if any(kind == "initial_q" for kind, _ in values):
             moved = map(self.robot.integrate, q0, moves)
-            q0 = np.array([self.robot.coupled(np.array(q)) for q in moved])
+            q0 = np.array([np.array(q) for q in moved])
+            if isinstance(self.robot, Mechanism):
+                q0 = np.array([self.robot.coupled(q) for q in q0])
         p = program.numbers(self.plant.numbers(numbers) if numbers else None, scalars)
         delay, jitter = program.delays(scalars, count)
         reference = self._references(values, count)

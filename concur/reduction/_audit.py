@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -164,7 +164,7 @@ def audit(
     rng, robot = np.random.default_rng(1), model.system
     samples = [robot.neutral(), *(robot.random(rng) for _ in range(SAMPLES - 1))]
     within = samples
-    if isinstance(robot, Mechanism):
+    if _has_bodies(robot):
         within = [robot.coupled(np.clip(q, *robot.limits.T)) for q in samples]
     rows = [
         _invariance(model, samples, rng),
@@ -229,7 +229,7 @@ def _invariance(model: Lift, samples: list[np.ndarray], rng: np.random.Generator
         f"change of the mass matrix {mass:.1e} relative, of the constraints {rows:.1e}, "
         f"{_forces(robot)[0]} along the group {push:.1e} of {_forces(robot)[1]}"
     )
-    if mass >= 1e-9 and isinstance(robot, Mechanism):
+    if mass >= 1e-9 and _has_bodies(robot):
         why += _unsymmetric(robot, group, samples)
     return _row(
         "CON1",
@@ -252,21 +252,26 @@ def _moved(
     return np.asarray(robot.integrate(q, along(q, displacement) if along else displacement))
 
 
+def _has_bodies(robot: System) -> TypeGuard[Mechanism]:
+    """Whether a system is a tree of bodies."""
+    return hasattr(robot, "bodies")
+
+
 def _followers(robot: System) -> tuple[int, ...]:
     """Velocities of joints that follow others."""
-    return robot.followers if isinstance(robot, Mechanism) else ()
+    return robot.followers if _has_bodies(robot) else ()
 
 
 def _forces(robot: System) -> tuple[str, str]:
     """Words for forces at rest and for their size."""
-    if isinstance(robot, Mechanism) and not robot.springs:
+    if _has_bodies(robot) and not robot.springs:
         return "gravity", "the weight"
     return "forces of the potential", "the largest"
 
 
 def _pull(robot: System, samples: list[np.ndarray]) -> float:
     """Size of the forces at rest: the weight, or the largest force per radius of gyration."""
-    if isinstance(robot, Mechanism) and not robot.springs:
+    if _has_bodies(robot) and not robot.springs:
         return float(np.linalg.norm(robot.gravity)) * robot.total_mass
     still = np.zeros(robot.nv)
     forces = [np.asarray(robot.bias(q, still)) / _mass_change(robot, q, q)[0] for q in samples]
@@ -276,7 +281,7 @@ def _pull(robot: System, samples: list[np.ndarray]) -> float:
 def _mass_change(robot: System, q: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, float]:
     """Radii of gyration, and largest change of the mass matrix relative to them and the mass."""
     inertia = np.asarray(robot.mass_matrix(q))
-    mass = robot.total_mass if isinstance(robot, Mechanism) else float(np.diag(inertia).max())
+    mass = robot.total_mass if _has_bodies(robot) else float(np.diag(inertia).max())
     # Radii of gyration: with them all entries of a matrix are in one unit.
     radii = np.sqrt(np.maximum(np.diag(inertia), 0.0) / mass)
     radii = np.where(radii > 0.0, radii, radii.max())
@@ -394,12 +399,12 @@ def _platform(
         "NHR2": "the rolling constraints do not depend on the group's coordinates",
         "NHR3": "the rolling constraints determine the motion along the group",
     }
-    if not isinstance(robot, Mechanism) and robot.nf:
+    if not _has_bodies(robot) and robot.nf:
         return [_not_checked("NHR1", statements["NHR1"], "the system has no bodies")] + [
             _row(key, statements[key].replace("rolling ", ""), *found)
             for key, found in _held(model, working_set or samples).items()
         ]
-    if not isinstance(robot, Mechanism) or not robot.wheels:
+    if not _has_bodies(robot) or not robot.wheels:
         why = "the robot has no wheels"
         return [_not_checked(i, text, why) for i, text in statements.items()]
     platform = {robot.bodies[i].name for i in robot.platforms} | set(robot.below_platforms)

@@ -357,7 +357,7 @@ OF_SYSTEMS: dict[str, Call] = {
     "conservation": lambda s: (
         [str(cc.reduction.conservation(s.model, body.name)) for body in s.system.bodies[1:]]
         if hasattr(s.system, "bodies")
-        else None
+        else [str(cc.reduction.conservation(s.model, name)) for name in s.model.shape_names]
     ),
     "constants_of_motion": lambda s: str(cc.reduction.constants_of_motion(s.model)),
     "robot methods": lambda s: [

@@ -14,7 +14,7 @@ import concur as cc
 from concur.formulations import Factor
 from concur.outputs import FunctionOutput
 from concur.reduction import ReducedModel
-from concur.robot import Mimic, Motor
+from concur.robot import Mimic, Motor, Spring
 
 Z = (0.0, 0.0, 1.0)
 HEAVY = (0.0, 0.0, -9.81)
@@ -96,6 +96,17 @@ def _skate() -> Any:
         constraints={"side": pose.v[1]},
         inputs=["pose[vx]", "pose[omega]"],
         name="skate",
+    )
+
+
+def _floater() -> Any:
+    hull, arm, rotor = Factor("hull", "SE2"), Factor("arm", "SO2"), Factor("rotor", "SO2")
+    vx, vy, turn = ca.vertsplit(hull.v)
+    tip = ca.vertcat(0.3 + ca.cos(arm.q), ca.sin(arm.q))
+    moved = ca.vertcat(vx - turn * tip[1], vy + turn * tip[0]) + ca.jacobian(tip, arm.q) @ arm.v
+    kinetic = 3.0 * ca.sumsqr(hull.v[:2]) + turn**2 + ca.sumsqr(moved) + 0.2 * (turn + rotor.v) ** 2
+    return cc.LagrangianSystem(
+        kinetic / 2, 0.0, [hull, arm, rotor], inputs=["arm"], name="floater", symmetry="hull"
     )
 
 
@@ -194,6 +205,27 @@ CASES: dict[str, Case] = {
     ),
     "lagrange_pendulum": Case(_pendulum, [_function(1, 0, "SO2")]),
     "lagrange_carts": Case(_carts, [_function(2, 0, "R")], regular=False),
+    "sprung": Case(
+        two(
+            _LEAN,
+            _LEAN,
+            gravity=HEAVY,
+            springs=[
+                Spring("arm", 20.0, 0.5, 0.1),
+                Spring(None, 30.0, 1.0, 0.2, "tip", (0.3, 0, 0), "base", (0, 0, 0.5)),
+            ],
+        ),
+        [_output("R2", "tip", axes="xz", point=(0.4, 0, 0))],
+        at=_FLOATING,
+    ),
+    "lagrange_floater": Case(
+        _floater, [_function(5, 3, "SO2")], reduced={"momentum": (0.1, 0.0, 0.2)}, regular=False
+    ),
+    "lagrange_staged": Case(
+        _floater,
+        [_function(5, 3, "SO2")],
+        reduced={"momentum": (0.1, 0.0, 0.2), "stages": {"rotor": 0.05}},
+    ),
     "lagrange_skate": Case(_skate, [_function(3, 2, "SO2")]),
 }
 """Small systems, for all functions."""

@@ -28,6 +28,8 @@ def robot(**numbers: float) -> SimpleNamespace:
     given = {"mass": 0.0, "rows": 0.0, "push": 0.0, "total": 4.0, "fall": 1.0} | numbers
     return SimpleNamespace(
         nv=3,
+        bodies=(),
+        springs=(),
         total_mass=given["total"],
         gravity=(0.0, 0.0, -given["fall"]),
         actuated_freedoms=(1, 2),
@@ -44,7 +46,7 @@ def robot(**numbers: float) -> SimpleNamespace:
 
 def model(body: Any = None, **changes: Any) -> Any:
     parts: dict[str, Any] = {
-        "robot": body or robot(),
+        "system": body or robot(),
         "dependent": (0,),
         "shape": (1, 2),
         "reason": "",

@@ -1,0 +1,226 @@
+"""Systems without bodies x stages of the chain: each runs, or is refused with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+from scipy.stats import uniform
+
+import concur as cc
+from concur.errors import ConcurError
+from concur.formulations import Factor
+from concur.io import Task
+from concur.outputs import FunctionOutput
+from concur.show.viewer import Film
+from concur.simulation import Plant
+from concur.worlds import Quantity, Requirement, Uncertainty
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """A system with an output that it can follow from a start."""
+
+    system: cc.LagrangianSystem
+    index: slice
+    group: str
+    goal: tuple[float, ...]
+    start: tuple[float, ...]
+    reduced: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def model(self) -> Any:
+        """The reduced model."""
+        return cc.reduce(self.system, **self.reduced)
+
+    @cached_property
+    def law(self) -> cc.Servo:
+        """A servo of the output."""
+        q = ca.SX.sym("q", self.system.nq)
+        output = FunctionOutput("y", ca.Function("y", [q], [q[self.index]]), self.group)
+        return cc.Servo(self.model, [output], 9.0, 6.0)
+
+    @cached_property
+    def reference(self) -> Any:
+        """The output at rest in its goal."""
+        return cc.references.hold(self.goal, group=self.group)
+
+    @cached_property
+    def run(self) -> cc.Run:
+        """A short run."""
+        still = np.zeros(self.model.ns)
+        return cc.simulate(self.system, self.law, self.reference, 0.1, self.start, still, dt=5e-3)
+
+    def task(self) -> Task:
+        """The same as a task."""
+        options: dict[str, Any] = {"momentum": self.reduced.get("momentum")}
+        if "stages" in self.reduced:
+            options["stages"] = self.reduced["stages"]
+        return Task(
+            robot=self.system,
+            outputs=self.law.outputs,
+            stiffness=9.0,
+            damping=6.0,
+            reference=self.reference,
+            q0=np.array(self.start),
+            duration=0.1,
+            dt=5e-3,
+            **options,
+        )
+
+
+def _links() -> Chain:
+    links = [Factor("upper", "SO2"), Factor("lower", "SO2")]
+    angle = links[0].q + links[1].q
+    q, v = (ca.vertcat(*[getattr(link, x) for link in links]) for x in "qv")
+    elbow = ca.vertcat(ca.cos(links[0].q), ca.sin(links[0].q))
+    tip = elbow + ca.vertcat(ca.cos(angle), ca.sin(angle))
+    kinetic = ca.sumsqr(ca.jacobian(tip, q) @ v) / 2 + 0.1 * ca.sumsqr(v)
+    places = {"elbow": ca.vertcat(elbow, 0), "tip": ca.vertcat(tip, 0)}
+    system = cc.LagrangianSystem(
+        kinetic, 9.81 * tip[1], links, inputs=["upper", "lower"], name="links", drawn=places
+    )
+    return Chain(system, slice(0, 2), "R2", (0.3, 0.9), (0.2, 1.0))
+
+
+def _pendulum() -> Chain:
+    rod = Factor("rod", "S2", neutral=(0.0, 0.0, -1.0))
+    system = cc.LagrangianSystem(
+        0.3 * ca.sumsqr(rod.qdot),
+        9.81 * rod.q[2],
+        [rod],
+        inputs=[f"rod[w{x}]" for x in "xyz"],
+        name="pendulum",
+        drawn={"bob": rod.q},
+    )
+    return Chain(system, slice(0, 3), "S2", (0.0, 0.6, -0.8), (0.6, 0.0, -0.8))
+
+
+def _floater() -> tuple[cc.LagrangianSystem, tuple[float, ...]]:
+    hull, arm, rotor = Factor("hull", "SE2"), Factor("arm", "SO2"), Factor("rotor", "SO2")
+    vx, vy, turn = ca.vertsplit(hull.v)
+    tip = ca.vertcat(0.3 + ca.cos(arm.q), ca.sin(arm.q))
+    moved = ca.vertcat(vx - turn * tip[1], vy + turn * tip[0]) + ca.jacobian(tip, arm.q) @ arm.v
+    kinetic = 3.0 * ca.sumsqr(hull.v[:2]) + turn**2 + ca.sumsqr(moved)
+    kinetic += 0.2 * (turn + rotor.v) ** 2
+    system = cc.LagrangianSystem(
+        kinetic / 2,
+        0.0,
+        [hull, arm, rotor],
+        inputs=["arm"],
+        name="floater",
+        symmetry="hull",
+        drawn={"hull": ca.vertcat(hull.q[:2], 0)},
+    )
+    return system, (0.1, 0.2, 0.3, 0.4, 0.0)
+
+
+def _staged() -> Chain:
+    system, start = _floater()
+    given = {"momentum": [0.1, 0.0, 0.2], "stages": {"rotor": 0.05}}
+    return Chain(system, slice(3, 4), "SO2", (0.6,), start, given)
+
+
+def _passive() -> Chain:
+    system, start = _floater()
+    return Chain(system, slice(3, 4), "SO2", (0.6,), start, {"momentum": [0.1, 0.0, 0.2]})
+
+
+def _skate() -> Chain:
+    pose = Factor("pose", "SE2")
+    system = cc.LagrangianSystem(
+        ca.sumsqr(pose.v) / 2,
+        0.0,
+        [pose],
+        constraints={"side": pose.v[1]},
+        inputs=["pose[vx]", "pose[omega]"],
+        name="skate",
+        drawn={"skate": ca.vertcat(pose.q[:2], 0)},
+    )
+    return Chain(system, slice(2, 3), "SO2", (0.4,), (0.1, 0.2, 0.3))
+
+
+SYSTEMS: dict[str, Callable[[], Chain]] = {
+    "links": _links,
+    "pendulum on a two-sphere": _pendulum,
+    "floater with a stage": _staged,
+    "skate": _skate,
+    "floater with a passive rotor": _passive,
+}
+
+
+@cache
+def chain(name: str) -> Chain:
+    return SYSTEMS[name]()
+
+
+def _servo(s: Chain, folder: Path) -> bool:
+    torque = s.law.torque(s.start, np.zeros(s.model.ns), s.reference(0.0))
+    return bool(np.isfinite(torque).all() and np.any(torque))
+
+
+def _simulation(s: Chain, folder: Path) -> bool:
+    first, last = (np.linalg.norm(e) for e in s.run.error[[0, -1]])
+    return bool(last < first * 1.4 * np.exp(-0.3) * 1.01)
+
+
+def _exported(target: str) -> Callable[[Chain, Path], bool]:
+    def act(s: Chain, folder: Path) -> bool:
+        s.law.export(folder / target, target=target)
+        return any((folder / target).iterdir())
+
+    return act
+
+
+def _file(s: Chain, folder: Path) -> bool:
+    path = s.run.save(folder / "run.h5")
+    return bool(np.array_equal(cc.Run.load(path, s.law).q, s.run.q))
+
+
+def _campaign(s: Chain, folder: Path) -> bool:
+    """Worlds by an uncertain friction; each is the run of a loop with this friction."""
+    control = s.law.model.control_names[0]
+    friction = Quantity("viscous", control, uniform(0.0, 0.5), unit="N m s/rad")
+    bound = Requirement("error", "error y", (("error:y", -np.inf, 9.0),), 9.0, "rad")
+    found = cc.verify(s.task(), 3, 1, uncertainty=Uncertainty((friction,)), requirements=[bound])
+    return found.values.shape[0] == 3 and bool(np.isfinite(found.values).all())
+
+
+STAGES: dict[str, Callable[[Chain, Path], bool]] = {
+    "model": lambda s, folder: s.model.ns > 0,
+    "servo": _servo,
+    "certificate": lambda s, folder: cc.certify(s.law, angle=1.0).status is cc.Status.PROVED,
+    "simulation": _simulation,
+    "python-control": lambda s, folder: s.law.to_iosystem().ninputs > 0,
+    "C": _exported("c"),
+    "unit of the law": _exported("fmu"),
+    "unit of the plant": lambda s, folder: Plant(s.system).export(folder / "p", s.model).exists(),
+    "run file": _file,
+    "viewer": lambda s, folder: Film.of(s.run) is not None,
+    "campaign": _campaign,
+}
+
+REFUSED = {
+    "floater with a passive rotor": "expected at least 2 controls",
+}
+"""What physics forbids: one motor cannot determine two velocities of the shape."""
+
+
+@pytest.mark.extended
+@pytest.mark.filterwarnings("ignore::concur.codegen.CompilerWarning")
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_each_system_goes_through_the_chain(name: str, stage: str, tmp_path: Path) -> None:
+    system = chain(name)
+    if name in REFUSED and stage not in ("model", "unit of the plant"):
+        with pytest.raises(ConcurError) as caught:
+            STAGES[stage](system, tmp_path)
+        assert REFUSED[name] in str(caught.value)
+        return
+    assert STAGES[stage](system, tmp_path)
