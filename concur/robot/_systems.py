@@ -103,7 +103,7 @@ def joint_place(system: System, name: str) -> JointPlace:
     Raises
     ------
     UnknownNameError
-        If there is none.
+        If the system has no such joint.
     """
     places = {place.name: place for place in joint_places(system)}
     if name not in places:
