@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -21,13 +21,14 @@ from concur.io._mjcf_elements import (
     motor_joints,
     motor_tendons,
     read_friction,
+    spring_joints,
     unread_mjcf,
 )
 from concur.io._mjcf_states import keyframes, site_frames
 from concur.io._names import blame, free_name
 from concur.io._sidecar import Sidecar
 from concur.io._unread import Unread
-from concur.robot import Body, Inertia, Mechanism, Mimic, Motor, Pose, joints
+from concur.robot import Body, Inertia, Mechanism, Mimic, Motor, Pose, Spring, joints
 from concur.tables import (
     LARGEST,
     LARGEST_TOML,
@@ -161,14 +162,16 @@ def load_mjcf(path: str | PathLike[str], sidecar: str | PathLike[str] | None) ->
             motors = [replace(motor, rotor=0.0, shaft=None) for motor in motors]
         alone = _of_joints(file, found, every, driven or [], "armature" in table.ignore)
         motors += alone.values()
-        read_friction(file.model, unread, alone, tendons)
+        springs = [] if "stiffness" in table.ignore else _springs(file, found, every, alone)
+        damped = [j for j in spring_joints(file.model) if springs and j not in alone]
+        read_friction(file.model, unread, alone, tendons, damped)
         listed = unread.close(side) + of_sites
     if driven is not None:
         moved = {name for motor in motors for name in motor.ratios}
         driven = [n for n in map(found.label, driven) if n not in moved]
     parts = table.wheels, gravity, driven, motors, mimics, table.steering, table.supports or {}
     try:
-        return Mechanism(title, found.bodies, *parts, table.springs, listed, states)
+        return Mechanism(title, found.bodies, *parts, [*springs, *table.springs], listed, states)
     except ConcurError as error:
         with located(side if table.wheels or table.springs else path, *blame(error, vars(table))):
             raise
@@ -559,6 +562,20 @@ def _as_one(own: list[_Joint]) -> joints.Joint | None:
         if same and np.allclose([link.axis for link in links], axes, 0.0, 1e-9):
             return None if bounded and joint.quaternion_at is not None else joint
     return None
+
+
+def _springs(
+    file: _File, found: _Robot, every: list[_Joint], driven: Mapping[int, Motor]
+) -> list[Spring]:
+    """Springs of joints; damping of a driven joint is the friction of its motor."""
+    model, springs = file.model, []
+    for j in spring_joints(model):
+        damping = getattr(model, "dof_damping", np.zeros(model.nv))[model.jnt_dofadr[j]]
+        label = found.label(found.carrier[every[j].name])
+        rest = float(model.qpos_spring[model.jnt_qposadr[j]])
+        kept = 0.0 if j in driven else float(damping)
+        springs.append(Spring(label, float(model.jnt_stiffness[j]), kept, rest))
+    return springs
 
 
 def _mimics(file: _File, found: _Robot, every: list[_Joint]) -> list[Mimic]:

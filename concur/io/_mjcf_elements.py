@@ -105,6 +105,26 @@ def _unmotored(model: Any) -> Iterator[str]:
     yield from (name for name in _with("armature")(model) if name not in read)
 
 
+def spring_joints(model: Any) -> list[int]:
+    """Joints with a spring that is read: hinges and slides alone on a body, not on the base."""
+    polynomial = np.asarray(getattr(model, "jnt_stiffnesspoly", np.zeros((model.njnt, 1))))
+    found = []
+    for j in map(int, np.flatnonzero(model.jnt_stiffness)):
+        body = int(model.jnt_bodyid[j])
+        alone = model.body_jntnum[body] == 1 and model.jnt_type[j] > _BALL
+        straight = not np.any(polynomial.reshape(model.njnt, -1)[j])
+        if alone and straight and model.body_parentid[body] != 0:
+            found.append(j)
+    return found
+
+
+def _unread_springs(model: Any) -> Iterator[str]:
+    """Parts with springs that are not read."""
+    read = {_named(model, "joint", j) for j in spring_joints(model)}
+    every = _with("stiffness", "stiffnesspoly")(model)
+    yield from (name for name in every if name not in read)
+
+
 def _named(model: Any, kind: str, k: int) -> str:
     name = str(getattr(model, kind)(k).name)
     return f"{kind} `{shown(name)}`" if name else kind
@@ -174,7 +194,7 @@ RULES: tuple[tuple[str, bool, str, Owners], ...] = (
         lambda m: _some(np.any(m.body_mocapid >= 0)),
     ),
     ("armature", True, "the inertia of rotors", _unmotored),
-    ("stiffness", True, "springs", _with("stiffness", "stiffnesspoly")),
+    ("stiffness", True, "springs", _unread_springs),
     *(
         (f"flag {name}", True, meaning, lambda m, name=name: _some(is_disabled(m, name)))
         for name, meaning in _FLAGS.items()
@@ -193,10 +213,18 @@ RULES: tuple[tuple[str, bool, str, Owners], ...] = (
 """Element, whether it is refused, its meaning, and where a model has it."""
 
 
-def read_friction(model: Any, found: Unread, joints: Iterable[int], tendons: Iterable[int]) -> None:
-    """Take friction of joints and tendons that is that of motors from the parts not read."""
+def read_friction(
+    model: Any,
+    found: Unread,
+    joints: Iterable[int],
+    tendons: Iterable[int],
+    damped: Iterable[int] = (),
+) -> None:
+    """Take friction that is that of motors, and damping of springs, from the parts not read."""
     names = {_named(model, "joint", j): motor_joints(model)[j] for j in joints}
     names |= {_named(model, "tendon", t): motor_tendons(model)[t] for t in tendons}
+    for j in damped:
+        names.setdefault(_named(model, "joint", j), {})["viscous"] = True
     of_motors = {"damping": "viscous", "frictionloss": "coulomb"}
     found.parts = [
         part
@@ -210,4 +238,6 @@ def unread_mjcf(model: Any, found: Unread) -> None:
     for element, refused, meaning, owners in RULES:
         if element == "armature" and element in found.allowed:
             owners = _with(element)  # the armature of driven joints is left out too
+        if element == "stiffness" and element in found.allowed:
+            owners = _with(element, "stiffnesspoly")  # so are the springs of hinges and slides
         found.parts += [Part(element, owner, meaning, refused) for owner in owners(model)]

@@ -58,12 +58,13 @@ def load(
     An MJCF file needs the extra ``mjcf``: MuJoCo compiles it. Hinges, slides, balls and free joints
     are joints; several joints of one body are one joint if a class moves so, else a chain with
     massless bodies. A body on an anchored hinge or ball has its frame at the anchor. Coordinates
-    are those of MuJoCo. Actuators are motors of their joints.
-    Contacts and dissipation are no part of a robot.
+    are those of MuJoCo. Actuators are motors of their joints. Stiffness of a hinge or slide that
+    carries its body alone is a spring of it.
+    Contacts and other dissipation are no part of a robot.
 
     ``unread`` of the robot lists what its URDF or MJCF file has beside it, such as damping,
-    transmissions and contacts. What changes the motion, such as closed loops, springs and armature,
-    is refused, unless the field ``ignore`` of the sidecar names it. It also lists what a
+    transmissions and contacts. What changes the motion, such as closed loops, other springs and
+    armature, is refused, unless the field ``ignore`` of the sidecar names it. It also lists what a
     URDF file has with other numbers: the wider of two limits, a missing tensor, and moments that
     are rounding.
 

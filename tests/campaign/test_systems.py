@@ -23,6 +23,7 @@ ANGLE = Quantity("initial_q", "lower", uniform(-0.1, 0.2), unit="rad")
 BOUND = Requirement("error", "error y", (("error:y", -np.inf, 0.4),), 0.4, "rad", after=0.05)
 
 
+@pytest.mark.extended
 def test_worlds_are_runs_of_their_own() -> None:
     """Friction and start of two links, by the campaign and by a simulation without it."""
     links = chain("links")

@@ -258,6 +258,7 @@ def test_the_phase_of_a_factor_of_a_product() -> None:
         geometric_phase(model, loop, body="arm")
 
 
+@pytest.mark.extended
 def test_a_planned_loop_turns_the_satellite(tmp_path: Path) -> None:
     """By 0.05 rad about z, as the momenta of all masses have it, and by torques at full order."""
     system = satellite(**DRIVEN)

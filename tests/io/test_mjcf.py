@@ -262,7 +262,7 @@ ELEMENTS = [
     (' type="hinge"', ' type="hinge" frictionloss="1"', "frictionloss", "joint `bend`"),
     (' range="-1', ' damping="1 0.1" range="-1', "damping", "joint `shoulder`"),
     (' type="hinge"', ' type="hinge" armature="0.1"', "armature", None),
-    (' range="-1', ' stiffness="1" range="-1', "stiffness", None),
+    ('type="ball"', 'type="ball" stiffness="1"', "stiffness", None),
     (' range="-1', ' springref="1" range="-1', None, None),
     ('contype="0" conaffinity="0"', "", "geom", "contacts"),
     ('type="ball"', 'type="ball" range="0 1"', "range", "joint `wrist`"),

@@ -93,7 +93,7 @@ def test_templates_obey_their_schema(path: Path) -> None:
 @pytest.mark.parametrize("block", test_files_page.BLOCKS, ids=lambda block: block.splitlines()[1])
 def test_files_of_the_manual_obey_their_schema(block: str) -> None:
     part = tomllib.loads(block)
-    robot = bool({"bodies", "wheels", "motors"} & part.keys())
+    robot = bool({"bodies", "wheels", "motors", "springs"} & part.keys())
     whole = test_files_page.ROBOT if robot else test_files_page.TASK
     text = block if "name" in part else test_files_page.completed(whole, part)
     assert not complaint("robot" if robot else "task", text)

@@ -266,7 +266,7 @@ def test_coupled_configurations_are_checked() -> None:
         ({"motors": [WRIST[0], WRIST[0]]}, "a name that no joint and no other motor has"),
         ({"motors": [Motor("arm", {"roll": 1.0})]}, "a name that no joint"),
         ({"motors": WRIST, "actuated": ["pitch"]}, "`pitch`, which the motor `b` moves"),
-        ({"mimics": [Mimic("left", "wrist")]}, "mimic `left`, `of`: expected a body among"),
+        ({"mimics": [Mimic("left", "wrist")]}, "mimic `left`, `of`: expected a joint among"),
         ({"mimics": [Mimic("left", "base")]}, "one coordinate, not that of the base"),
         ({"mimics": [Mimic("left", "arm"), Mimic("left", "roll")]}, "follows one other"),
         ({"mimics": [Mimic("left", "arm"), Mimic("arm", "left")]}, "a cycle of `left`, `arm`"),

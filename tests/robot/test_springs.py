@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import mujoco
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -134,6 +135,7 @@ def torque(t: float) -> float:
     return 0.9 * np.sin(1.3 * t) - 0.2
 
 
+@pytest.mark.extended
 def test_a_flexible_satellite_is_that_of_pinocchio() -> None:
     """Two modes with damping, turning by the arm at a momentum, to 1e-9 over three seconds."""
     robot = satellite()
@@ -183,6 +185,7 @@ def test_reduced_equations_have_springs_and_dampers() -> None:
         np.testing.assert_allclose(left, loss, atol=1e-9)
 
 
+@pytest.mark.extended
 def test_stages_and_momenta_see_them() -> None:
     """A passive joint on a spring keeps no momentum; with a damper alone it loses it."""
     robot = satellite()
@@ -328,6 +331,48 @@ def test_files_have_them(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="uper") as caught:
         cc.load(tmp_path / "broken.toml")
     assert "[[springs]]" in str(caught.value)
+
+
+MODEL = """
+<mujoco>
+<compiler angle="radian"/><option gravity="0 0 -9.81"/>
+<worldbody><body name="foot"><geom type="sphere" size="0.1" contype="0" conaffinity="0"/>
+<body name="upper"><joint name="hip" axis="0 1 0" ref="0.2" stiffness="30" springref="0.7"/>
+<geom type="sphere" size="0.1" pos="0.3 0 0" contype="0" conaffinity="0"/>
+<body name="lower" pos="0.5 0 0">
+<joint name="rail" type="slide" axis="1 0 0" stiffness="200" springref="-0.1" damping="3"/>
+<geom type="sphere" size="0.1" pos="0.2 0 0" contype="0" conaffinity="0"/></body>
+</body></body></worldbody>
+<actuator><motor joint="hip"/></actuator>
+</mujoco>
+"""
+
+
+def test_springs_of_joints_are_read_from_mujoco_files(tmp_path: Path) -> None:
+    """With `ref` and `springref`; damping of a passive joint is that of its spring."""
+    path = tmp_path / "legs.xml"
+    path.write_text(MODEL)
+    robot = cc.load(path)
+    assert robot.springs == (Spring("hip", 30.0, rest=0.7), Spring("rail", 200.0, 3.0, -0.1))
+    assert not [text for text in robot.unread if "damping" in text or "stiffness" in text]
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data, order = mujoco.MjData(model), cc.interop.mujoco(robot)
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        q, v, u = robot.random(rng), rng.normal(size=2), rng.normal(size=1)
+        data.qpos[:], data.qvel[:], data.ctrl[:] = order.to_q(q), order.to_v(q, v), u
+        mujoco.mj_forward(model, data)
+        expected = order.from_acceleration(q, v, data.qacc)
+        np.testing.assert_allclose(Plant(robot).acceleration(q, v, u)[0], expected, atol=1e-9)
+    (tmp_path / "legs.toml").write_text('ignore = ["stiffness"]')
+    stiff = cc.load(path)
+    assert stiff.springs == ()
+    assert [text for text in stiff.unread if "stiffness" in text]
+    (tmp_path / "legs.toml").write_text("[[springs]]\njoint = 'rail'\ndamping = 2.0\n")
+    assert cc.load(path).springs[2:] == (Spring("rail", damping=2.0),)
+    path.write_text(MODEL.replace('name="hip" axis', 'name="hip" type="ball" axis'))
+    with pytest.raises(DescriptionError, match="stiffness"):
+        cc.load(path)
 
 
 @pytest.mark.parametrize(
