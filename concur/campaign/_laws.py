@@ -54,6 +54,8 @@ class LawInWorlds:
         Why a world breaks a requirement of the task, by its number.
     after : float
         Time from which on errors count, s.
+    judged : tuple of str
+        Names of the requirements by which worlds fail.
     parameters : str
         Gains and other parameters of the law in words. Default: none.
 
@@ -74,6 +76,7 @@ class LawInWorlds:
     peak: Mapping[str, np.ndarray]
     failures: Mapping[int, str]
     after: float
+    judged: tuple[str, ...] = ()
     parameters: str = ""
 
     @property
@@ -173,12 +176,17 @@ class LawComparison(JsonResult):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Parameters of the laws, and when errors count."""
+        """Parameters of the laws, when errors count, what is judged, and laws that never fail."""
         times = ", ".join(f"{x:g}" for x in dict.fromkeys(law.after for law in self.laws))
         drawn = f"in {self.worlds} worlds of the seed {self.seed}; sampled, not proved"
         stated = (f"{law.name}: {law.parameters}" for law in self.laws if law.parameters)
         late = f"Errors are the largest after {times} s, {drawn}."
-        return (*stated, late, "Worlds fail by requirements; `final_error` is one of the end.")
+        judged = ", ".join(dict.fromkeys(name for law in self.laws for name in law.judged))
+        found = [*stated, late, f"Worlds fail by the requirements {judged}."]
+        kept = ", ".join(f"`{law.name}`" for law in self.laws if not law.failures)
+        if kept and self.status == "failed":
+            found.append(f"All {self.worlds} worlds keep them with {kept}.")
+        return tuple(found)
 
     @property
     def details(self) -> dict[str, Any]:
@@ -190,6 +198,7 @@ class LawComparison(JsonResult):
                 {
                     "name": law.name,
                     "after": law.after,
+                    "judged": list(law.judged),
                     "parameters": law.parameters,
                     "errors": [
                         {"output": output, "unit": unit, "values": plain(values)}
@@ -338,6 +347,7 @@ def _evaluated(
         {unit: peaks[:, units == unit].max(axis=1) for unit in dict.fromkeys(units.tolist())},
         _failures(campaign, result, count),
         after,
+        tuple(one.name for one in task.requirements),
         law_parameters(task.law),
     )
 

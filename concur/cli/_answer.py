@@ -28,6 +28,9 @@ YES = ("passed", "written", "PROVED")
 
 MARKS = {True: "[green]yes[/]", False: "[bold red]no[/]", None: ""}
 
+WIDE = 8
+"""Number of columns from which on they stand close, so that 80 characters hold their numbers."""
+
 _PATIENCE = 2.0
 """Seconds before a progress bar is shown."""
 
@@ -97,11 +100,15 @@ def rows_table(rows: Sequence[Row]) -> Table:
 
 def _grid(table: Table) -> Grid:
     """Table for the terminal; columns of numbers are aligned to the right."""
-    grid = Grid(title=table.title or None, title_justify="left")
+    room = (0, 1 if len(table.head) < WIDE else 0)
+    grid = Grid(title=table.title or None, title_justify="left", padding=room)
     for title, column in zip(table.head, zip(*table.rows, strict=True), strict=True):
         texts = [cell for cell in column if cell]
         numbers = all(isinstance(text, str) and text[0] in "-0123456789" for text in texts)
-        grid.add_column(escape(title), justify="right" if numbers and texts else "left")
+        if numbers and texts:  # never cut
+            grid.add_column(escape(title), justify="right", min_width=max(map(len, texts)))
+        else:
+            grid.add_column(escape(title))
     for row in table.rows:
         grid.add_row(*(escape(cell) if isinstance(cell, str) else MARKS[cell] for cell in row))
     return grid

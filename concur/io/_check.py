@@ -241,7 +241,9 @@ class Check(JsonResult):
                 found.append(f"torque limits: {torque_limits(self.start.task.law)}")
             for label, entries in _campaign(self.start.task).items():
                 names = ", ".join(entry["name"] + _support(entry) for entry in entries)
-                found.append(f"{label}: {names or 'none'}")
+                stated = label == "requirements" and self.start.task.states_requirements
+                instead = ", in place of those of tolerances and limits" if stated else ""
+                found.append(f"{label}: {names or 'none'}{instead}")
             found.append("`concur check` of the robot lists its parts, motors and symmetries")
         return tuple(found)
 

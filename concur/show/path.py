@@ -92,21 +92,22 @@ def draw_space(figure: Figure, run: Run, cell: tuple[float, float, float, float]
 def draw_flight(figure: Figure, run: Run, height: float) -> None:
     """Draw the robot in space, and the paths from above and from the side that shows more."""
     paths = [place for place in places(run) if place.is_path]
-    share = 0.45 if paths else 1.0
+    share = 0.44 if paths else 1.0
     handles = draw_space(figure, run, (0.0, _LEGEND / height, share, _ROW / height))
     if paths:
         spread = np.ptp(np.concatenate([_spatial(place.actual) for place in paths]), axis=0)
         across = 0 if spread[0] >= spread[1] else 1
         for k, (i, j, title) in enumerate(((0, 1, "From above"), (across, 2, "From the side"))):
             bottom, high = (_LEGEND + 0.5) / height, 3.5 / height
-            axes = figure.add_axes((0.5 + 0.25 * k, bottom, 0.2, high))
+            axes = figure.add_axes((0.535 + 0.245 * k, bottom, 0.175, high))
             for place in paths:
                 _draw_path(axes, run, place, [i, j])
             # True proportion, and rounding is not magnified.
             middle = np.array([[np.mean(axes.get_xlim()), np.mean(axes.get_ylim())]])
             axes.update_datalim(np.concatenate([middle - 1e-9, middle + 1e-9]))
             axes.set_aspect("equal", adjustable="datalim")
-            axes.locator_params(nbins=5)
+            axes.locator_params("y", nbins=5)
+            axes.locator_params("x", nbins=3)
             axes.set(title=title, xlabel=f"{'xyz'[i]} [m]", ylabel=f"{'xyz'[j]} [m]")
         look: Any = {"ls": "", "color": "white", "mec": "black", "ms": 8}
         ends = (("o", "start"), ("s", "end"))

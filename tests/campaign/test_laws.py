@@ -156,7 +156,7 @@ NAMES = (
 def test_names_of_laws_are_apart_and_inside_the_figure(count: int, outputs: int) -> None:
     errors = {(f"hand {k}", "m"): np.linspace(0.01, 0.2, 5) for k in range(outputs)}
     share = np.linspace(0.2, 0.4, 5)
-    law = LawInWorlds("", "rover", errors, share, {"N m": 5.0 * share}, {}, 5.0)
+    law = LawInWorlds("", "rover", errors, errors, share, {"N m": 5.0 * share}, {}, 5.0)
     laws = [replace(law, name=name) for name in (*NAMES[: count - 1], NAMES[-1])]
     figure = laws_figure(SimpleNamespace(laws=laws))
     figure.canvas.draw()
@@ -247,3 +247,16 @@ def test_what_cannot_be_compared_is_refused(task: Path) -> None:
         with pytest.raises(ConcurError) as caught:
             cc.load_task(task)
         assert place in caught.value.where
+
+
+def test_comparison_names_what_is_judged_and_the_laws_that_keep_it() -> None:
+    off = {("hand", "m"): np.array([0.1, 0.2])}
+    one = LawInWorlds("a", "rover", off, off, np.full(2, 0.5), {}, {}, 1.0, ("settle base",))
+    kept = LawComparison((one,), 2, 0)
+    assert kept.notes[-1] == "Worlds fail by the requirements settle base."
+    other = replace(one, name="b", failures={1: "settle base missed by 0.1 m"})
+    mixed = LawComparison((one, other), 2, 0)
+    assert mixed.status == "failed"
+    assert mixed.notes[-1] == "All 2 worlds keep them with `a`."
+    assert "keep them" not in LawComparison((other,), 2, 0).notes[-1]
+    assert mixed.details["laws"][0]["judged"] == ["settle base"]

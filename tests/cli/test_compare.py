@@ -108,3 +108,16 @@ def test_page_has_the_table_and_bad_names_are_refused(folder, run, tmp_path):
         strange = run(*words)
         assert strange.exit_code == 2
         assert text in strange.stderr
+
+
+def test_numbers_in_worlds_are_whole_in_a_narrow_terminal(run, tmp_path):
+    path = tmp_path / "task.toml"
+    more = "[uncertainty.mass]\nforearm = [0.0, 0.1]\n"
+    for name in ("servo", "servo with a long name"):
+        more += f'[[laws]]\nname = "{name}"\nkind = "servo"\n'
+    path.write_text(TASK + LOOSE + more)
+    done = run(path, "--worlds", "2")
+    shown = [line for line in done.stdout.splitlines() if "│" in line]
+    assert len(shown) > 2
+    assert max(map(len, shown)) <= 80
+    assert not any("…" in line for line in shown)
