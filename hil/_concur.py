@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from concur.outputs import reference_for
     from concur.proofs import Reading
     from concur.reduction import ReducedModel
-    from concur.robot import Mechanism
+    from concur.robot import Mechanism, solve_positive_definite
     from concur.robot.joints import VectorJoint
     from concur.show.charts import Curve, Panel, chart
     from concur.show.page import Marked, Section, write_page
@@ -114,7 +114,7 @@ _PLACES = {
     ),
     "concur.groups": "quaternion se3",
     "concur.mcap": "Quantity write_mcap",
-    "concur.robot": "Mechanism",
+    "concur.robot": "Mechanism solve_positive_definite",
     "concur.robot.joints": "VectorJoint",
     "concur.outputs": "reference_for",
     "concur.show.charts": "Curve Panel chart",

@@ -72,7 +72,7 @@ def pushed_plan(rig: Rig, law: TrackingLaw) -> PushedPlan:
     """Hold the start of the task, and push each axis."""
     estimator, n, period = Estimator(rig, law, compiled=False), len(rig.axes), rig.loop.period
     estimator.acceleration(np.zeros(n))
-    pushes = tuple(pushes_of(rig, np.diag(np.linalg.pinv(estimator.inertia))))
+    pushes = tuple(pushes_of(rig, np.diag(estimator.ease)))
     count = pushes[-1].last + round(BETWEEN / period)
     push = np.zeros((count, n))
     for one in pushes:

@@ -50,7 +50,6 @@ class Evidence:
     k: int
     finding: Finding | None = None  # residual beyond its bound
     residual: Residual | None = None
-    inertia: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
     lost: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))  # encoders that jump
     valid: bool = True  # the state
     verdict: Verdict = field(default_factory=lambda: Verdict(Reason.NONE))  # of the guard
@@ -58,7 +57,7 @@ class Evidence:
 
     def suspected(self, axis: int) -> Finding | None:
         """Clear cause of a residual near its bound, of one axis or of any (-1)."""
-        return None if self.residual is None else self.residual.suspected(axis, self.inertia)
+        return None if self.residual is None else self.residual.suspected(axis)
 
 
 def is_power_lost(

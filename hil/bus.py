@@ -6,11 +6,12 @@ would keep feeding the watchdogs of the drives while the controller hangs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import can
 
+from hil._datagram_bus import INTERFACE, DatagramBus
 from hil.clock import Clock, MonotonicClock, SteppedClock
 from hil.errors import BusError
 
@@ -27,7 +28,8 @@ PASSED_OVER = 256
 STANDSTILL = 100
 """Consecutive waits without progress of the clock after which it counts as stopped."""
 
-_BUS_OFF, _RESTARTED = 0x40, 0x100  # classes of Linux' error frames (linux/can/error.h)
+BUS_OFF, RESTARTED = 0x40, 0x100
+"""Classes of Linux' error frames (linux/can/error.h)."""
 
 
 def may_have_drives(settings: BusSettings) -> bool:
@@ -41,14 +43,14 @@ def may_have_drives(settings: BusSettings) -> bool:
     Returns
     -------
     bool
-        False for "virtual", for channels `vcan...` of "socketcan", and for "udp_multicast" whose
-        frames do not leave this machine.
+        False for "virtual" and "datagram", for channels `vcan...` of "socketcan", and for
+        "udp_multicast" whose frames do not leave this machine.
     """
     if settings.interface == "socketcan":
         return not settings.channel.startswith("vcan")
     if settings.interface == "udp_multicast":  # other machines may join it to a CAN bus
         return bool(bus_options(settings)["hop_limit"] != 0)
-    return settings.interface != "virtual"
+    return settings.interface not in ("virtual", INTERFACE)
 
 
 def bus_options(settings: BusSettings) -> dict[str, Any]:
@@ -68,9 +70,31 @@ def bus_options(settings: BusSettings) -> dict[str, Any]:
     options = dict(settings.options)
     if settings.interface == "udp_multicast":
         options.setdefault("hop_limit", 0)
-    elif settings.interface != "virtual":
+    elif settings.interface not in ("virtual", INTERFACE):
         options.setdefault("bitrate", settings.bitrate)
     return options
+
+
+def plain_bus(interface: str, channel: str, options: Mapping[str, Any]) -> can.BusABC:
+    """Open a bus without the loop's clock.
+
+    Parameters
+    ----------
+    interface : str
+        Name in python-can, or "datagram".
+    channel : str
+        Name of the channel.
+    options : mapping of str to Any
+        Further arguments of `can.Bus`.
+
+    Returns
+    -------
+    can.BusABC
+        The bus.
+    """
+    if interface == INTERFACE:
+        return DatagramBus(channel, **options)
+    return can.Bus(interface=interface, channel=channel, **options)
 
 
 def open_bus(settings: BusSettings, clock: Clock | None = None) -> Bus:
@@ -94,9 +118,7 @@ def open_bus(settings: BusSettings, clock: Clock | None = None) -> Bus:
         If python-can cannot open it.
     """
     try:
-        bus = can.Bus(
-            interface=settings.interface, channel=settings.channel, **bus_options(settings)
-        )
+        bus = plain_bus(settings.interface, settings.channel, bus_options(settings))
     except (can.CanError, OSError, ValueError, ImportError, TypeError) as error:
         raise BusError(
             f"bus `{settings.interface}`, channel `{settings.channel}`",
@@ -151,6 +173,21 @@ class Bus:
         self._stepped = not isinstance(clock, MonotonicClock)
         self._expect = getattr(clock, "expect", None)  # of clocks that stop with an emulation
         self._has_state_frames = type(bus).__module__.startswith("can.interfaces.socketcan")
+
+    @property
+    def has_descriptor(self) -> bool:
+        """Whether frames can be sent and received by a file descriptor, as those of SocketCAN."""
+        return self._has_state_frames or isinstance(self.bus, DatagramBus)
+
+    def descriptor(self) -> int:
+        """File descriptor for code that reads and writes frames of SocketCAN as datagrams.
+
+        Returns
+        -------
+        int
+            The descriptor.
+        """
+        return self.bus.connect() if isinstance(self.bus, DatagramBus) else int(self.bus.fileno())
 
     @property
     def is_off(self) -> bool:
@@ -240,9 +277,9 @@ class Bus:
         if frame.is_error_frame:
             self.errors += 1
             if self._has_state_frames:
-                if frame.arbitration_id & _BUS_OFF:
+                if frame.arbitration_id & BUS_OFF:
                     self._off_since_error_frame = True
-                elif frame.arbitration_id & _RESTARTED:
+                elif frame.arbitration_id & RESTARTED:
                     self._off_since_error_frame = False
             return False
         if frame.is_extended_id or frame.is_remote_frame or frame.is_fd:

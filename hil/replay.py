@@ -446,11 +446,12 @@ def _replay_residual(
                 reports[k].tolist(),
                 acted.tolist(),
                 known.tolist(),
-                estimator.inertia,
+                estimator.inertia.tolist(),
                 estimator.held.tolist(),
+                estimator.ease.tolist(),
             )
             if k == seen.k:
-                seen.finding, seen.residual, seen.inertia = finding, residual, estimator.inertia
+                seen.finding, seen.residual = finding, residual
             elif state[k] == State.RUN:
                 cause = 0.0 if finding is None else float(finding.reason)
                 found.add("residual: verdict", k, np.zeros(1), np.array([cause]))

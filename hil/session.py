@@ -13,6 +13,7 @@ from typing import Any
 import msgpack
 
 from hil._commission import Commissioner, load_commission
+from hil._compiled import CompiledController
 from hil._concur import Law, Tick, TrackingLaw, tracking_law
 from hil._plan import Plan, sample_plan
 from hil._proof import load_proof
@@ -29,6 +30,7 @@ from hil.record.recorder import Recorder
 from hil.record.rows import Layout
 from hil.rig.busload import refuse_overload
 from hil.settings import BusSettings, Rig
+from hil.spine import why_in_python
 from hil.state.pose_source import PoseReceiver, PoseSender
 from hil.views.console import Heartbeat, facts_of, start_console
 from hil.views.dashboard import start_dashboard
@@ -102,6 +104,8 @@ class Result:
         Whether the record contains every cycle. If not, a completed task has the reason RECORDER.
     note : str
         Error that kept cycles from the record; "" if there was none.
+    loop : str
+        Where the loop ran: "C", or "Python", in mode DRIVE with the reason.
 
     Examples
     --------
@@ -120,6 +124,7 @@ class Result:
     recorded: int
     complete: bool
     note: str = ""
+    loop: str = ""
 
 
 def run_session(
@@ -224,6 +229,13 @@ def run_session(
         if mock:
             _emulate(stack, rig, clock, pose, options.faults)
         bus = stack.enter_context(open_bus(rig.bus, clock))
+        where = ""  # the loop runs in Python, with the reason
+        if options.mode is Mode.DRIVE and controller is Controller:
+            why = why_in_python(rig, law, bus)
+            if not isinstance(clock, MonotonicClock):
+                why = "its clock is that of the emulated rig"
+            where = f"Python: {why}" if why else ""
+            controller = Controller if why else CompiledController
         operator = None
         if not mock:
             operator = stack.enter_context(
@@ -267,7 +279,8 @@ def run_session(
         recorder.stop(outcome.reason.name, outcome.quality.to_dict(), outcome.left)
         if outcome.done and not recorder.complete:
             outcome = dataclasses.replace(outcome, reason=Reason.RECORDER)
-    return Result(outcome, recorder.folder, recorder.recorded, recorder.complete, recorder.note)
+    record = recorder.folder, recorder.recorded, recorder.complete, recorder.note
+    return Result(outcome, *record, where or loop.place)
 
 
 def mocked(rig: Rig) -> Rig:

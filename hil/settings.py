@@ -264,7 +264,8 @@ class BusSettings:
     ----------
     interface : str
         Name of the interface in python-can: `"socketcan"`, `"pcan"`, ..., or without
-        hardware `"udp_multicast"` between processes. Example: `"udp_multicast"`.
+        hardware `"udp_multicast"` between processes, or `"datagram"` between two processes in
+        real time, on which the loop in C runs too. Example: `"udp_multicast"`.
     channel : str
         Name of the channel in python-can. Example: `"239.255.99.2"`.
     bitrate : int, optional

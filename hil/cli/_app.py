@@ -265,6 +265,7 @@ def bench(
     rate: Annotated[float | None, typer.Option(min=1.0, max=10000.0)] = None,
     seconds: Annotated[float, typer.Option(min=0.1, max=86400.0)] = 10.0,
     links: Annotated[int, typer.Option(min=1, max=16)] = 1,
+    out: Path | None = None,
     as_json: AsJson = False,
 ) -> Any:
     """Measure which rate the cycle in C holds on this machine, with emulated CiA 402 drives.
@@ -277,11 +278,13 @@ def bench(
         Duration in s.
     links : int
         Number of links, among which the axes are divided.
+    out : path, optional
+        Folder of a record of the run, for `replay`; default: no record.
     """
     from hil.rig import load_rig
     from hil.spine import bench_rig
 
-    return bench_rig(load_rig(rig), rate, seconds, links)
+    return bench_rig(load_rig(rig), rate, seconds, links, out)
 
 
 @_command(f"Example: concur-rig replay rig-records/rover-20260101-120000\n\n{STATUS}")

@@ -64,6 +64,7 @@ class RunResult:
             "priority": outcome.granted.priority,
             "notes": list(outcome.granted.notes),
             "machine": outcome.machine,
+            "loop": self.result.loop,
             "left": list(outcome.left),
             "record": str(self.result.folder),
             "recorded": self.result.recorded,
@@ -78,6 +79,7 @@ class RunResult:
         outcome = self.result.outcome
         for note in outcome.granted.notes:
             console.print(f"[yellow]note:[/] {escape(note)}")
+        console.print(f"loop in {self.result.loop}", markup=False, highlight=False)
         table = Table(title="Loop statistics", title_justify="left", show_header=False)
         for name, value in outcome.quality.rows():
             table.add_row(name, value)
@@ -162,7 +164,8 @@ def run_rig(
         clock = None
         if emulate:
             _check_machine(rig, console)
-            clock = stack.enter_context(EmulatorProcesses(rig, injected)).clock
+            emulator = stack.enter_context(EmulatorProcesses(rig, injected))
+            clock = emulator.clock if rig.bus.interface != "datagram" else None
         report = stack.enter_context(progress(console))
         live = console.is_terminal and not as_json and kind is not Mode.MOCK
         options = SessionOptions(

@@ -270,6 +270,7 @@ class Controller:
         self._opened = any(type(drive).opening_frames(rig) for drive in drives)
         self._before = np.zeros(len(rig.axes))  # torque sent before the last one
         self._axis, self._detail = -1, ""  # cause of the stop
+        self.place = "Python"  # where the loop runs
 
     # -- the whole run -------------------------------------------------------------------------
 
@@ -513,8 +514,9 @@ class Controller:
             feedback.count.tolist(),
             acted.tolist(),
             estimator.accelerated.tolist(),
-            estimator.inertia,
+            estimator.inertia.tolist(),
             estimator.held.tolist(),
+            estimator.ease.tolist(),
         )
         if found is None:
             return Reason.NONE
@@ -555,8 +557,7 @@ class Controller:
             ready = arming.complete >= policies.startup_cycles
         else:
             ready = ready and bool(self.feedback.enabled.all())
-            grace = RESET_CYCLES * self.plan.period if self.resets else 0.0
-            if self.feedback.fault.any() and now - arming.since > grace:
+            if self.feedback.fault.any() and self._grace_is_over(now):
                 return Reason.DRIVE_FAULT
         if ready and latch.may_run:
             if law.status is not TickStatus.OK:
@@ -570,9 +571,19 @@ class Controller:
                 law.begin()
                 counts = self.feedback.count.tolist()
                 self.residual.start(counts, self.estimator.s)
-        elif now - arming.since > max(PATIENCE, 0.0 if self._talks else self.plan.duration):
+        elif self._has_waited(now):
             return wrong or Reason.DRIVE_OFF
         return Reason.NONE
+
+    def _grace_is_over(self, now: float) -> bool:
+        """Whether faults of the drives should have been reset by now."""
+        grace = RESET_CYCLES * self.plan.period if self.resets else 0.0
+        return now - self._arming.since > grace
+
+    def _has_waited(self, now: float) -> bool:
+        """Whether the run should have begun by now."""
+        longest = max(PATIENCE, 0.0 if self._talks else self.plan.duration)
+        return now - self._arming.since > longest
 
     def _judge_and_act(self, start: float, reason: Reason) -> None:
         """Check the torque with the guard, step the latch, and send the resulting torque."""
@@ -623,7 +634,7 @@ class Controller:
         feedback, absent = self.feedback, self._exchange.absent
         if reason in EFFECTS:
             axis = -1 if reason is Reason.TRACKING else axis
-            found = self.residual.suspected(axis, self.estimator.inertia)
+            found = self.residual.suspected(axis)
             if found is not None and not self._exchange.doubts(found.axis):
                 self._axis, self._detail = found.axis, found.detail
                 return found.reason
@@ -671,17 +682,21 @@ class Controller:
 
         Without an operator, it ends after `HOLDING`.
         """
-        latch, operator = self.latch, self.operator
-        asked = operator is not None and operator.take_reset()  # discards earlier resets
-        if latch.phase is not Phase.HOLDING:
-            self._stops = 0 if operator is None else operator.stops
-            return
-        if operator is None or not self.attended:
-            ends = latch.cycles * latch.period >= HOLDING
-        else:
-            ends = asked or operator.stops > self._stops or not operator.alive(now)
-        if ends:
+        latch = self.latch
+        holds = latch.phase is Phase.HOLDING
+        if self._holding_ends(latch.cycles * latch.period if holds else None, now):
             latch.remove_power()
+
+    def _holding_ends(self, held: float | None, now: float) -> bool:
+        """Whether a stop ends that has held for a time, s; None: none holds."""
+        operator = self.operator
+        asked = operator is not None and operator.take_reset()  # discards earlier resets
+        if held is None:
+            self._stops = 0 if operator is None else operator.stops
+            return False
+        if operator is None or not self.attended:
+            return held >= HOLDING
+        return asked or operator.stops > self._stops or not operator.alive(now)
 
     def _fill_row(self) -> None:
         row, quality, feedback, estimator = self._row, self.quality, self.feedback, self.estimator

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import can
 import numpy as np
 
-from hil.controller._punctuality import Punctuality
+from hil._punctuality import Punctuality
 from hil.drives import Intruders, Wanted
 from hil.drives.feedback import Feedback
 from hil.errors import RigError

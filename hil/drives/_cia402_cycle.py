@@ -22,7 +22,7 @@ from hil.drives._cia402_state import (
 )
 from hil.drives._drive import AxisCheck, CycleFrame, Drive, FaultCode, Finding, Wanted
 from hil.drives._network import Nmt, SdoSession
-from hil.drives._units import AxisScale, Turns, first_turn
+from hil.drives._units import AxisScale, Turns, first_turn, middle_of
 from hil.errors import DriveError, UnitError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ UNANSWERED = 16
 """Largest number of consecutive unanswered queries for the mode of operation, two per watchdog."""
 
 # Consecutive frames with "enable operation" after which leaving that state is a fault.
-_SURE = 3
+SURE = 3
 _WRITES = (0x00, 0x20, 0xC0)  # SDO services of a client that write: segments, whole, blocks
 _ENABLED = DriveState.OPERATION_ENABLED  # attribute access of enumerations is slow
 
@@ -199,7 +199,7 @@ class Cia402Cycle(Drive):
     @property
     def _is_sure(self) -> bool:
         """Whether the drive is enabled, and was commanded to be for long enough to be checked."""
-        enabled = self.state is _ENABLED and self._asked >= _SURE
+        enabled = self.state is _ENABLED and self._asked >= SURE
         return enabled and self.proved and not self._latched
 
     def _judge_mode(self, mode: int, feedback: Feedback) -> None:
@@ -228,7 +228,7 @@ class Cia402Cycle(Drive):
             state is not _ENABLED
             and self.state is _ENABLED
             and self._prepared
-            and self._asked >= _SURE
+            and self._asked >= SURE
             and state not in FAULTS
             and not self._latched
         ):
@@ -258,6 +258,33 @@ class Cia402Cycle(Drive):
         feedback.time[index] = now
         feedback.count[index] += 1
         return True
+
+    def numbers(self, start: float) -> tuple[float, ...]:
+        """Numbers of `rig_drive_table` in C from the modulus on; `start`: of the position."""
+        axis, scale = self.axis, self.scale
+        middle = middle_of(axis, scale)
+        return (
+            self._turns.modulus,
+            int(middle is not None),
+            middle or 0,
+            axis.offset,
+            1.0 / scale.counts_per_unit,
+            1.0 / scale.torque(1),
+            scale.torque(1),
+            start,
+            int(self._has_torque),
+            int(self._has_mode),
+            int(self._asks),
+            int(self._guard in self._asides),
+            self._every,
+            self._ready,
+            self._following.margin,
+        )
+
+    @property
+    def counted(self) -> int | None:
+        """Unwrapped counts (0x6064) of the last report; None before the first."""
+        return self._turns.last if self._located else None
 
     # -- around the loop -----------------------------------------------------------------------
 

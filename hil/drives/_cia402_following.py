@@ -15,6 +15,11 @@ LAG = 0.02
 difference that is a fault, s."""
 
 
+def lag_of(period: float) -> int:
+    """Largest lag of a measured torque, cycles."""
+    return max(2, math.ceil(LAG / period - 1e-9))
+
+
 class Following:
     """Compares the reports of one drive with its commands.
 
@@ -25,16 +30,16 @@ class Following:
         "_commanded",
         "_cycles",
         "_follows",
-        "_margin",
         "_place",
         "_shows",
         "_wrong",
+        "margin",
         "seen",
     )
 
     def __init__(self, margin: int, period: float, follows: bool) -> None:
-        self._margin = margin
-        self._cycles = max(2, math.ceil(LAG / period - 1e-9))
+        self.margin = margin
+        self._cycles = lag_of(period)
         self._follows = follows
         self._commanded = [0] * (self._cycles + 1)  # targets of the last cycles, in a ring
         self._place = 0
@@ -61,7 +66,7 @@ class Following:
             if torque == 0:  # some drives have the object and never fill it in
                 return 0
             self._shows = True
-        margin = self._margin
+        margin = self.margin
         if -margin <= torque - self._commanded[self._place] <= margin:  # nearly always
             self._wrong = 0
             return 0

@@ -201,33 +201,33 @@ class Turns:
     [65000, 65500, 66000, 65500]
     """
 
-    __slots__ = ("_has_sign", "_last", "modulus")
+    __slots__ = ("_has_sign", "last", "modulus")
 
     def __init__(self, bits: int, has_sign: bool = True, modulus: int = 0) -> None:
         self.modulus = modulus or 1 << bits
         self._has_sign = has_sign and not modulus
-        self._last: int | None = None
+        self.last: int | None = None
 
     def step(self, number: int) -> int:
         """Signed difference from the last report, the short way round; 0 for the first."""
-        return 0 if self._last is None else _wrapped(number - self._last, self.modulus)
+        return 0 if self.last is None else _wrapped(number - self.last, self.modulus)
 
     def near(self, number: int) -> int:
         """Unwrapped number, as `take` would return it; it is not kept."""
-        return number if self._last is None else self._last + self.step(number)
+        return number if self.last is None else self.last + self.step(number)
 
     def take(self, number: int) -> int:
         """Unwrapped number: nearest to the last one among those with the same bits."""
-        if self._last is None:
+        if self.last is None:
             modulus = self.modulus
-            self._last = _wrapped(number, modulus) if self._has_sign else number % modulus
+            self.last = _wrapped(number, modulus) if self._has_sign else number % modulus
         else:
-            self._last += _wrapped(number - self._last, self.modulus)
-        return self._last
+            self.last += _wrapped(number - self.last, self.modulus)
+        return self.last
 
     def forget(self, last: int | None = None) -> None:
         """Restart with the next report, for example after a drive lost power."""
-        self._last = last
+        self.last = last
 
 
 def first_turn(axis: Axis, scale: AxisScale, number: int) -> int:
@@ -235,11 +235,16 @@ def first_turn(axis: Axis, scale: AxisScale, number: int) -> int:
 
     An encoder without `modulo`, and a joint without limits, keep the number.
     """
+    middle = middle_of(axis, scale)
+    return number if middle is None else middle + _wrapped(number - middle, axis.modulo)
+
+
+def middle_of(axis: Axis, scale: AxisScale) -> int | None:
+    """Count in the middle of the range of a joint whose encoder has `modulo`, if it has both."""
     low, high = axis.position_limits
     if not axis.modulo or not math.isfinite(low + high):
-        return number
-    middle = round((0.5 * (low + high) - axis.offset) * scale.counts_per_unit)
-    return middle + _wrapped(number - middle, axis.modulo)
+        return None
+    return round((0.5 * (low + high) - axis.offset) * scale.counts_per_unit)
 
 
 def signed(number: int, bits: int) -> int:

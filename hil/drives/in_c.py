@@ -7,23 +7,47 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hil._c_numbers import array, number
+from hil.drives._cia402_cycle import SURE, UNANSWERED, Cia402Cycle
+from hil.drives._cia402_following import lag_of
+from hil.drives._cia402_setup import HOST_NODE, TORQUE_MODE
 from hil.drives._cia402_state import (
-    REMOTE,
-    VOLTAGE_ENABLED,
+    FOLLOWS,
+    LIMITED,
+    Controlword,
     DriveState,
     next_controlword,
     state_of,
 )
 from hil.drives._drive import FaultCode, Wanted
-from hil.drives._units import AxisScale
+from hil.drives._registry import make_drives
 from hil.errors import RigError
 
 if TYPE_CHECKING:
     from hil.settings import Rig
 
+CODES = "RESTARTED", "NOT_OPERATIONAL", "FELL", "UNNAMED", "UNPROVED", "NOT_FOLLOWING"
+MORE_CODES = "OTHER_MODE", "OTHER_TORQUE", "MUTE"
+"""Fault codes that the code in C gives."""
+
+
+def lag_of_reports(period: float) -> int:
+    """Largest lag of a measured torque behind its command, cycles.
+
+    Parameters
+    ----------
+    period : float
+        Period of the loop, s.
+
+    Returns
+    -------
+    int
+        The number of cycles.
+    """
+    return lag_of(period)
+
 
 def drives_in_c(rig: Rig, links: int) -> str:
-    """Tables of CiA 402 drives in C: identifiers, links and scales, and their states.
+    """Tables of CiA 402 drives in C: nodes, links and scales, and their states.
 
     Parameters
     ----------
@@ -45,43 +69,50 @@ def drives_in_c(rig: Rig, links: int) -> str:
     where, n = f"rig `{rig.name}`", len(rig.axes)
     start = rig.transmission.ratios @ np.asarray(rig.task.q0)[list(rig.transmission.q)]
     rows = []
-    for k, (axis, at) in enumerate(zip(rig.axes, start.tolist(), strict=True)):
-        if axis.drive != "cia402":
+    for k, (drive, at) in enumerate(zip(make_drives(rig), start.tolist(), strict=True)):
+        axis = drive.axis
+        if not isinstance(drive, Cia402Cycle):
             raise RigError(
                 f"{where}, axis `{axis.name}`",
                 expected='drive = "cia402"',
                 came=f'drive = "{axis.drive}"',
                 cure="Measure a rig with CiA 402 drives; the cycle itself is the same.",
             )
-        scale = AxisScale(axis)
-        link = k * links // n
-        whole = (link, 0x180 + axis.node, 0x200 + axis.node, axis.modulo or 1 << 32)
-        real = axis.offset, 1.0 / scale.counts_per_unit, 1.0 / scale.torque(1), at
-        rows.append(", ".join(map(number, (*whole, *real))))
+        row = (k * links // n, axis.node, *drive.numbers(at))
+        rows.append(", ".join(map(number, row)))
     states = [int(state_of(bits)) for bits in range(0x80)]
     words = [int(next_controlword(state, Wanted.TORQUE)) for state in DriveState]
+    numbers = {
+        "LAG": lag_of(rig.loop.period),
+        "SURE": SURE,
+        "UNANSWERED": UNANSWERED,
+        "HOST": HOST_NODE,
+        "TORQUE_MODE": TORQUE_MODE,
+        "ENABLED": int(DriveState.OPERATION_ENABLED),
+        "REACTS": int(DriveState.FAULT_REACTION_ACTIVE),
+        "FAILED": int(DriveState.FAULT),
+        "UNKNOWN": int(DriveState.UNKNOWN),
+        "ENABLE": int(Controlword.ENABLE_OPERATION),
+        "RESET": int(Controlword.FAULT_RESET),
+        "FOLLOWS": FOLLOWS,
+        "LIMITED": LIMITED,
+        **{name: int(FaultCode[name]) for name in CODES + MORE_CODES},
+    }
     return "\n".join(
         [
-            "/* Tables of the drives. */",
+            "/* Tables of the drives; see frames.h. */",
             "",
-            "typedef struct {",
-            "  int link;",
-            "  unsigned report, command; /* identifiers */",
-            "  long long modulus;        /* of the counter */",
-            "  double offset, position;  /* of the motor, and its motion by one count */",
-            "  double torque;            /* numbers of the drive for 1 N m (N) */",
-            "  double start;             /* position at the start of the task */",
-            "} rig_drive_table;",
-            "static const rig_drive_table rig_drive[RIG_AXES] = {",
-            *(f"    {{{row}}}," for row in rows),
-            "};",
-            f"#define RIG_DRIVE_ENABLED {int(DriveState.OPERATION_ENABLED)}",
-            f"#define RIG_DRIVE_REACTS {int(DriveState.FAULT_REACTION_ACTIVE)}",
-            f"#define RIG_DRIVE_FAILED {int(DriveState.FAULT)}",
-            f"#define RIG_DRIVE_UNNAMED {int(FaultCode.UNNAMED)}",
-            f"#define RIG_DRIVE_READY 0x{REMOTE | VOLTAGE_ENABLED:x}",
+            "#ifndef RIG_DRIVES_H",
+            "#define RIG_DRIVES_H",
+            "",
+            *(f"#define RIG_DRIVE_{name} {value}" for name, value in numbers.items()),
+            "#define RIG_DRIVES \\",
+            *(f"    {{{row}}}, \\" for row in rows),
+            "",
             array("static const unsigned char rig_states", states, whole=True),
             array("static const unsigned char rig_words", words, whole=True),
+            "",
+            "#endif",
             "",
         ]
     )

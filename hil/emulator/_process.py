@@ -13,6 +13,7 @@ import can
 import numpy as np
 from numpy.typing import NDArray
 
+from hil.bus import plain_bus
 from hil.drives import import_drives
 from hil.emulator._drive import DriveSettings
 from hil.emulator._faults import Fault
@@ -37,7 +38,7 @@ class RigJob:
     """Arguments of the process of an emulated rig."""
 
     rig: Rig
-    options: Mapping[str, Any]  # arguments of `can.Bus`
+    options: Mapping[str, Any]  # arguments of `plain_bus`
     faults: tuple[Fault, ...]
     settings: Mapping[str, DriveSettings]
     q0: NDArray[np.float64] | None
@@ -98,7 +99,9 @@ def run_rig(job: RigJob, reports: Block, shared: SharedTime, orders: Connection)
     """Emulate a rig until the process is stopped."""
     stopped = Stopped(job.parent)
     import_drives(job.rig.drive_modules, job.rig.path)
-    port: Any = _Port(can.Bus(**job.options), job.options["interface"])
+    options = dict(job.options)
+    interface, channel = options.pop("interface"), options.pop("channel")
+    port: Any = _Port(plain_bus(interface, channel, options), interface)
     keeper: Any = Timekeeper(shared)
     with contextlib.suppress(KeyboardInterrupt):
         # `World` builds the plant, which is slow, before it reads the time.

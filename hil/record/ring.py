@@ -69,6 +69,23 @@ def _process_start(pid: int) -> int:
     return 0
 
 
+def header_numbers() -> dict[str, int]:
+    """Numbers of the memory of a ring, for code in C that writes rows.
+
+    Returns
+    -------
+    dict of str to int
+        Bytes of the header, and indices of its numbers, int64.
+    """
+    return {
+        "HEADER": _HEADER,
+        "ROWS": _ROWS,
+        "WIDTH": _WIDTH,
+        "WRITTEN": _WRITTEN,
+        "HEARTBEAT": _HEARTBEAT,
+    }
+
+
 class Ring:
     """Rows of the last seconds; `create` makes a ring, `attach` opens one for reading.
 
@@ -234,6 +251,16 @@ class Ring:
     def layout(self) -> Layout:
         """Layout of the rows."""
         return Layout.from_dict(self.layout_dict)
+
+    @property
+    def memory(self) -> mmap.mmap:
+        """The shared memory."""
+        return self._memory
+
+    @property
+    def path(self) -> Path:
+        """File of the memory."""
+        return self._path
 
     @property
     def rows(self) -> int:

@@ -2,5 +2,13 @@
 
 from hil.spine._bench import BenchResult, bench_rig
 from hil.spine._export import CycleFolder, export_rig
+from hil.spine._loop import LoopInC, why_in_python
 
-__all__ = ["BenchResult", "CycleFolder", "bench_rig", "export_rig"]
+__all__ = [
+    "BenchResult",
+    "CycleFolder",
+    "LoopInC",
+    "bench_rig",
+    "export_rig",
+    "why_in_python",
+]

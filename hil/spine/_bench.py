@@ -11,10 +11,8 @@ import ctypes
 import dataclasses
 import mmap
 import os
-import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -24,16 +22,17 @@ from typing import Any
 
 import numpy as np
 
-from hil._concur import CompilationError, TrackingLaw, find_compiler, tracking_law
+from hil._concur import TrackingLaw, tracking_law
 from hil._plan import sample_plan
-from hil.drives.in_c import drives_in_c
+from hil.clock import MonotonicClock
 from hil.errors import RigError
-from hil.quality import Histogram
+from hil.quality import Histogram, Quality
 from hil.reasons import Reason, State
+from hil.record.recorder import Recorder
+from hil.record.rows import Layout
 from hil.settings import Rig
-from hil.spine._export import CODE, FLAGS, export_rig
-from hil.spine._memory import Request, emulated_of, shared_of
-from hil.spine._tables import timing
+from hil.spine._build import build
+from hil.spine._memory import emulated_of, shared_of
 
 STATES = {int(state): state for state in State}
 REASONS = {int(reason): reason for reason in Reason}
@@ -76,6 +75,10 @@ class BenchResult:
         Whether the law ran.
     reason : Reason
         Reason of the stop; OPERATOR or END: the run lasted to its end.
+    record : str
+        Folder of the record; "" without one.
+    complete : bool
+        Whether the record has every cycle.
     """
 
     rig: str
@@ -92,12 +95,15 @@ class BenchResult:
     locked: bool
     ran: bool
     reason: Reason
+    record: str = ""
+    complete: bool = True
 
     @property
     def passed(self) -> bool:
         """Whether the machine holds the rate: the law ran to its end, nearly without skips."""
         ended = self.reason in (Reason.OPERATOR, Reason.END)
-        return self.ran and ended and self.skipped <= SKIPPED * self.cycles
+        held = self.skipped <= SKIPPED * self.cycles
+        return self.ran and ended and held and self.complete
 
     def as_dict(self) -> dict[str, Any]:
         """Result for JSON.
@@ -132,6 +138,10 @@ class BenchResult:
             f"stop: {self.reason.name}, {self.reason.sentence}"
             + ("" if self.ran else "; the law did not run"),
             f"this machine {'holds' if self.passed else 'does not hold'} the rate",
+            *(
+                [f"record: {self.record}{'' if self.complete else ' (incomplete)'}"]
+                * bool(self.record)
+            ),
         ):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
 
@@ -149,8 +159,11 @@ class Bench:
         Whether the law ran.
     """
 
-    def __init__(self, rig: Rig, folder: Path, links: int, seconds: float) -> None:
-        self.rig, self.links = rig, links
+    def __init__(
+        self, rig: Rig, folder: Path, links: int, seconds: float, out: Path | None = None
+    ) -> None:
+        self.rig, self.links, self.out = rig, links, out
+        self.recorder: Recorder | None = None
         where = f"rig `{rig.name}`, measurement"
         self.law: TrackingLaw = tracking_law(rig.task.law, f"{where}, law")
         self.shared: Any = None  # structures of C
@@ -166,12 +179,21 @@ class Bench:
     def _open(self, folder: Path, seconds: float, where: str) -> None:
         """Build and start the processes."""
         rig, links = self.rig, self.links
-        build(rig, folder, links, where)
+        layout = Layout.of([axis.name for axis in rig.axes], self.law)
+        build(rig, folder, links, layout, where, programs=True)
         duration = min(seconds, rig.task.duration)
         plan = sample_plan(rig.task, self.law, rig.loop.period, duration)
         parts = [plan.pose, plan.twist, plan.acceleration]
         table = [np.pad(part, ((0, 0), (0, not part.shape[1]))) for part in parts]
         np.hstack(table).tofile(folder / "reference")
+        ring = Path("-")
+        if self.out is not None:
+            facts = {"compiled": True, "duration": plan.duration, "commission": False}
+            clock, mode = MonotonicClock(), "drive"
+            self.recorder = self._stack.enter_context(
+                Recorder(rig, layout, self.out, servo=self.law, clock=clock, mode=mode, facts=facts)
+            )
+            ring = self.recorder.ring.path
         self.shared = self._memory(folder / "shared", shared_of(rig, self.law))
         self.emulated = self._memory(folder / "emulated", emulated_of(rig))
         pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(links)]
@@ -185,8 +207,9 @@ class Bench:
                 priority = os.sched_param(rig.loop.priority)
                 os.sched_setscheduler(self.drives.pid, os.SCHED_FIFO, priority)
             self._await(lambda: self.emulated.ready, "emulated drives")
-            words = ["shared", "reference", str(rig.loop.priority), str(int(rig.loop.lock_memory))]
-            self.loop = self._start(folder / "loop", [*words, f"{rig.operator.timeout!r}"], here)
+            words = ["shared", "reference", str(ring), str(rig.loop.priority)]
+            words += [str(int(rig.loop.lock_memory)), f"{rig.operator.timeout!r}"]
+            self.loop = self._start(folder / "loop", words, here)
 
     def _memory(self, path: Path, kind: type[ctypes.Structure]) -> Any:
         path.write_bytes(bytes(ctypes.sizeof(kind)))
@@ -230,7 +253,7 @@ class Bench:
 
     def run(self) -> bool:
         """Arm the drives and start the law; return whether it runs."""
-        self.shared.request = Request.RUN
+        self.shared.run = 1
         self.beat(PATIENCE, lambda: self.state in (State.RUN, State.STOP))
         runs = self.state is State.RUN
         self.ran = runs or self.shared.output.reason == Reason.END
@@ -238,14 +261,27 @@ class Bench:
 
     def stop(self) -> None:
         """Stop the rig, and wait for the end of the loop."""
-        self.shared.request = Request.STOP
+        self.shared.stop, self.shared.release = Reason.OPERATOR, 1
         self.beat(PATIENCE)
 
     def result(self) -> BenchResult:
-        """Statistics of the loop so far."""
-        shared = self.shared
+        """Statistics of the loop so far; they complete the record."""
+        shared, output, recorder = self.shared, self.shared.output, self.recorder
         duration = Histogram(np.array(shared.duration, dtype=np.int64), shared.longest)
         lateness = Histogram(np.array(shared.lateness, dtype=np.int64), shared.latest)
+        reason = REASONS[output.reason]
+        if recorder is not None:
+            compute = Histogram(np.array(shared.compute, dtype=np.int64), shared.slowest)
+            counters = Quality(
+                shared.cycles,
+                output.late,
+                shared.skipped,
+                output.lost,
+                output.clipped,
+                lateness=lateness,
+                compute=compute,
+            )
+            recorder.stop(reason.name, counters.to_dict())
         return BenchResult(
             self.rig.name,
             self.rig.loop.rate,
@@ -260,7 +296,9 @@ class Bench:
             bool(shared.scheduled),
             bool(shared.locked),
             self.ran,
-            REASONS[shared.output.reason],
+            reason,
+            "" if recorder is None else str(recorder.folder),
+            recorder is None or recorder.complete,
         )
 
     def close(self) -> None:
@@ -276,50 +314,19 @@ class Bench:
         self.close()
 
 
-def build(rig: Rig, folder: Path, links: int, where: str) -> None:
-    """Write and compile loop and drives of a rig."""
-    compiler = find_compiler()
-    if compiler is None or not sys.platform.startswith("linux"):
-        raise RigError(
-            where,
-            expected="Linux with a C compiler",
-            came=f"{sys.platform}, {'no compiler' if compiler is None else 'a compiler'}",
-            cure="Install gcc or clang. The loop in Python runs without: its statistics in the "
-            "result of `concur-rig drive --emulate` show the rate that it holds.",
-        )
-    exported = export_rig(rig, folder)
-    for name in ("frames.h", "frames.c", "shared.h", "loop.c", "emulated.h", "emulated.c"):
-        shutil.copyfile(CODE / name, folder / name)
-    (folder / "drives.h").write_text(drives_in_c(rig, links), encoding="ascii")
-    (folder / "timing.h").write_text(timing(rig), encoding="ascii")
-    graphs = [path.name for path in exported.files if path.name.startswith("graphs")]
-    cycle = ["rig.c", "frames.c", "loop.c", "emulated.c"]
-    objects = [name.replace(".c", ".o") for name in ("rig.c", "frames.c", *graphs)]
-    try:
-        compiler.run([*exported.flags, "-c", *graphs], folder)
-        compiler.run([*FLAGS, "-c", *cycle], folder)
-        compiler.run(["loop.o", *objects, "-lm", "-o", "loop"], folder)
-        compiler.run(["emulated.o", *objects, "-lm", "-o", "emulate"], folder)
-    except CompilationError as error:
-        raise RigError(
-            where,
-            expected="a C compiler for Linux",
-            came=str(error),
-            cure="Set CONCUR_CC to another compiler.",
-        ) from error
-
-
 @contextlib.contextmanager
-def started(rig: Rig, links: int, seconds: float) -> Iterator[Bench]:
+def started(rig: Rig, links: int, seconds: float, out: Path | None = None) -> Iterator[Bench]:
     """Processes of a rig in a temporary folder."""
     with (
         tempfile.TemporaryDirectory(prefix="concur-rig-") as name,
-        Bench(rig, Path(name), links, seconds) as bench,
+        Bench(rig, Path(name), links, seconds, out) as bench,
     ):
         yield bench
 
 
-def bench_rig(rig: Rig, rate: float | None, seconds: float, links: int) -> BenchResult:
+def bench_rig(
+    rig: Rig, rate: float | None, seconds: float, links: int, out: Path | None = None
+) -> BenchResult:
     """Measure which rate the cycle of a rig holds on this machine, on emulated drives.
 
     Parameters
@@ -332,6 +339,8 @@ def bench_rig(rig: Rig, rate: float | None, seconds: float, links: int) -> Bench
         Duration, s; a shorter task ends before it.
     links : int
         Number of links, among which the axes are divided.
+    out : Path, optional
+        Folder of a record of the run, for `replay`; default: no record.
 
     Returns
     -------
@@ -350,11 +359,22 @@ def bench_rig(rig: Rig, rate: float | None, seconds: float, links: int) -> Bench
             came=f"{links}",
             cure="Divide the axes among fewer links.",
         )
-    if rate is not None:
+    other = rate is not None and rate != rig.loop.rate
+    if other and out is not None:
+        raise RigError(
+            f"rig `{rig.name}`, measurement",
+            expected=f"the rate of the rig file, {rig.loop.rate:g} Hz, in a record",
+            came=f"{rate:g} Hz",
+            cure="Set `rate` of `[loop]` in a copy of the rig file, which the record keeps.",
+        )
+    if rate is not None and other:
         window = min(rig.loop.receive_window, WINDOW / rate)
         loop = dataclasses.replace(rig.loop, rate=rate, receive_window=window)
         rig = dataclasses.replace(rig, loop=loop)
-    with started(rig, links, seconds + PATIENCE) as bench:
+    if out is None:  # emulated drives report when the machine runs their process
+        jitter = max(rig.emulator.jitter, rig.loop.receive_window)
+        rig = dataclasses.replace(rig, emulator=dataclasses.replace(rig.emulator, jitter=jitter))
+    with started(rig, links, seconds + PATIENCE, out) as bench:
         if bench.run():
             bench.beat(seconds, lambda: bench.state is not State.RUN)
         bench.stop()

@@ -16,6 +16,9 @@ from hil.state.estimator import Estimator
 CODE = Path(__file__).with_name("c")
 """Code that is the same for all rigs."""
 
+CYCLE = "rig.c", "residual.c"
+"""Files of the cycle, compiled with `FLAGS`."""
+
 FLAGS = "-O2", "-std=c99", "-ffp-contract=off"
 """Flags for the code of the cycle, without contraction of its operations."""
 
@@ -103,7 +106,9 @@ def export_rig(rig: Rig, directory: str | PathLike[str]) -> CycleFolder:
     functions = graphs(rig, law, Estimator(rig, law, compiled=False))
     code = sources(functions)
     names = ["graphs.c", *(f"graphs_{k}.c" for k in range(1, len(code.files)))]
-    files = {name: (CODE / name).read_text(encoding="ascii") for name in ("rig.h", "rig.c")}
+    files = {
+        name: (CODE / name).read_text(encoding="ascii") for name in ("rig.h", "residual.h", *CYCLE)
+    }
     files["sizes.h"] = sizes(rig, law, functions)
     files["tables.h"] = tables(rig, law, functions, code.names)
     files |= dict(zip(names, code.files, strict=True))
@@ -120,9 +125,9 @@ def export_rig(rig: Rig, directory: str | PathLike[str]) -> CycleFolder:
 def _cmake(graph_files: list[str], flags: tuple[str, ...]) -> str:
     return f"""cmake_minimum_required(VERSION 3.10)
 project(rig C)
-add_library(rig STATIC rig.c {" ".join(graph_files)})
+add_library(rig STATIC {" ".join([*CYCLE, *graph_files])})
 target_include_directories(rig PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})
-set_source_files_properties(rig.c PROPERTIES COMPILE_OPTIONS "{";".join(FLAGS)}")
+set_source_files_properties({" ".join(CYCLE)} PROPERTIES COMPILE_OPTIONS "{";".join(FLAGS)}")
 set_source_files_properties({" ".join(graph_files)}
                             PROPERTIES COMPILE_OPTIONS "{";".join(flags)}")
 target_link_libraries(rig PUBLIC m)
@@ -138,9 +143,10 @@ def _readme(rig: Rig, graph_files: list[str], flags: tuple[str, ...]) -> str:
     return f"""# Cycle of the rig {rig.name}
 
 Written by concur {concur_version}. `rig_step` is one cycle of `concur-rig drive` at {rate}:
-observers of the motors, lift, law, guard, policies for late cycles and missing reports, and the
-stop with its latch. It allocates nothing, reads no clock, and gives the torques of the loop in
-Python, to the last bit where both use the same machine code of the graphs.
+observers of the motors, lift, law, residuals of the axes with their causes, guard, policies for
+late cycles and missing reports, and the stop with its latch. It allocates nothing, reads no clock,
+and gives the torques of the loop in Python, to the last bit where both use the same machine code
+of the graphs.
 
 | index | axis | limit, N m (N) | speed, rad/s (m/s) |
 | --- | --- | --- | --- |
@@ -148,7 +154,7 @@ Python, to the last bit where both use the same machine code of the graphs.
 
 ```c
 static rig_memory memory;
-static rig_input input;
+static rig_input input = {{.late = -1}};
 static rig_output output;
 rig_init(&memory, 0); /* armed, at the start of the task */
 for (;;) {{
@@ -164,9 +170,8 @@ holds, as the policies of the rig demand; then the action is `RIG_OFF` until `ri
 
 Your loop has to do what the loop in Python does around the cycle: check units, prove the watchdog
 of every drive before the first torque, take frames of other hosts as `RIG_FOREIGN`, and stop at
-the operator's word. The residual of the axes, which names wrong signs, scales and contacts, is not
-in this code.
+the operator's word.
 
-    cc {" ".join(FLAGS)} -c rig.c
+    cc {" ".join(FLAGS)} -c {" ".join(CYCLE)}
     cc {" ".join(flags)} -c {" ".join(graph_files)}
 """

@@ -12,13 +12,16 @@ import numpy as np
 from hil._c_numbers import array, number
 from hil._concur import Evaluator, TickStatus, tick_function
 from hil._limits import SPEED_MARGIN, Limits
-from hil.guard import Flag
+from hil._punctuality import SEQUENCE, punctuality_numbers
+from hil.bus import BUS_OFF, RESTARTED
+from hil.clock import ASLEEP
+from hil.guard import CLIPPED, Flag
 from hil.latch import BLIND, NO_HOLDING, REST, REST_CYCLES, WORSE, Action, Latch, Phase
 from hil.quality import BINS, LATE, PROMPT
 from hil.reasons import Reason, State
 from hil.settings import Policy
-from hil.spine._memory import Request
 from hil.state.estimator import observer_numbers
+from hil.state.in_c import residual_sizes, residual_tables
 
 if TYPE_CHECKING:
     from hil._concur import TrackingLaw
@@ -38,7 +41,7 @@ LAW = {
 }
 """Memory of each input of the law's graph."""
 
-RESULTS = {"u": "m->demand", "status": "&m->status", "after": "m->kept"}
+RESULTS = {"u": "m->demand", "active": "m->active", "status": "&m->status", "after": "m->kept"}
 """Memory of the results of the law's graph that are used."""
 
 GRAPHS = "RIG_LAW_GRAPH", "RIG_ERRORS", "RIG_ESTIMATOR", "RIG_ACCELERATION"
@@ -75,12 +78,13 @@ def sizes(rig: Rig, law: TrackingLaw, functions: Sequence[ca.Function]) -> str:
         "POSE": law.pose_size,
         "TWIST": law.twist_size,
         "KEPT": int(tick.numel_out("after")),
+        "LIMITS": len(law.limit_names),
         "ARGUMENTS": max(int(f.sz_arg()) for f in functions),
         "RESULTS": max(int(f.sz_res()) for f in functions),
         "INTEGERS": max(int(f.sz_iw()) for f in functions),
         "NUMBERS": max(int(f.sz_w()) for f in functions),
     }
-    entries |= {name: max(1, size) for name, size in lengths.items()}
+    entries |= {name: max(1, size) for name, size in lengths.items()} | residual_sizes(rig)
     enums: tuple[tuple[str, type[IntEnum], str], ...] = (
         ("Reasons of a stop.", Reason, ""),
         ("States.", State, ""),
@@ -131,6 +135,7 @@ def tables(
         "REST_CYCLES": REST_CYCLES,
         "WORSE": WORSE,
         "LAW_FAILED": int(TickStatus.FAILED),
+        "CLIPPED": CLIPPED,
     }
     policy = {kind: f"RIG_POLICY_{kind.name}" for kind in Policy}
     lines = ["/* Numbers of a rig; included by rig.c alone. */", ""]
@@ -160,7 +165,7 @@ def tables(
     model = law.model
     shape = model.shape if law.use_measured_velocity else range(model.ns)
     lines += [array("static const int rig_shape", shape, whole=True), ""]
-    lines += _axes(rig, limits, slack) + _joints(limits)
+    lines += _axes(rig, limits, slack) + _joints(limits) + residual_tables(rig, law)
     return "\n".join(["#include <math.h>", "", *lines, ""])
 
 
@@ -171,9 +176,16 @@ def timing(rig: Rig) -> str:
         "WINDOW": rig.loop.receive_window,
         "DELAY": rig.estimator.latency,
         "BINS": BINS,
-        **{f"ASK_{request.name}": int(request) for request in Request},
+        "LATE_CYCLE": LATE * rig.loop.period,
+        "ASLEEP": ASLEEP,
+        "BUS_IS_OFF": BUS_OFF,
+        "BUS_RESTARTED": RESTARTED,
+        **punctuality_numbers(rig.policies.max_consecutive_faults),
     }
-    return "".join(f"#define RIG_{name} {number(value)}\n" for name, value in numbers.items())
+    lines = [f"#define RIG_{name} {number(value)}" for name, value in numbers.items()]
+    lines += [f"#define RIG_PAUSES {len(SEQUENCE)}"]
+    lines += [array("static const int rig_pauses", SEQUENCE, whole=True)]
+    return "\n".join(["#ifndef RIG_TIMING_H", "#define RIG_TIMING_H", *lines, "#endif", ""])
 
 
 def _axes(rig: Rig, limits: Limits, slack: Sequence[float]) -> list[str]:

@@ -4,7 +4,8 @@ From each of some instants the motion is computed without corrections, with the 
 observer at this instant. The differences of the positions from it are compared by least squares
 with the motions that causes would have added since: a factor of the torque, a factor of the motion
 (of the encoder), a constant force, and a delay of the torque. The cause and instant with the
-smallest remaining difference explain the residual.
+smallest remaining difference explain the residual. Sums are added in order: C gives the same to
+the last bit.
 """
 
 from __future__ import annotations
@@ -113,6 +114,10 @@ def explain(samples: Sequence[Sample], ease: float, limit: float, step: float) -
     weights = weights * (kept > begins)
     tau = np.where(kept > begins, t[kept] - t[begins], 0.0)
 
+    def total(parts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Weighted sums over the samples."""
+        return np.asarray(np.cumsum(weights * parts, axis=1)[:, -1])
+
     def since(acceleration: NDArray[np.float64]) -> NDArray[np.float64]:
         """Ways since the instants, from rest, of an acceleration constant before each sample."""
         w = np.cumsum(acceleration * steps)
@@ -122,14 +127,14 @@ def explain(samples: Sequence[Sample], ease: float, limit: float, step: float) -
     x, w, d = (states[begins, k] for k in range(3))
     motion = w * tau + since(a) + 0.5 * d * tau**2
     rest = np.nan_to_num(y)[kept] - x - motion
-    left = np.cumsum(innovations**2)[begins[:, 0]] + len(samples) * step**2 / 12.0
+    left = np.cumsum(innovations**2)[begins[:, 0]] + len(samples) * (step * step) / 12.0
+    squares = total(rest * rest)
 
     def fitted(added: NDArray[np.float64]) -> list[tuple[float, float]]:
         """Factor of an added motion, and the sum of squares that remains, of each instant."""
-        size = np.einsum("jk,jk,jk->j", weights, added, added)
-        along = np.einsum("jk,jk,jk->j", weights, rest, added)
+        size, along = total(added * added), total(rest * added)
         factor = along / np.where(size > 0.0, size, np.inf)
-        remains = left + np.einsum("jk,jk,jk->j", weights, rest, rest) - factor * along
+        remains = left + squares - factor * along
         return list(zip(factor.tolist(), remains.tolist(), strict=True))
 
     found = [_of_encoder(*fit) for fit in fitted(motion)]
@@ -137,7 +142,7 @@ def explain(samples: Sequence[Sample], ease: float, limit: float, step: float) -
     found += [_of_force(*fit, limit) for fit in fitted(since(np.full(len(t), ease)))]
     for delay in DELAYS:
         differs = rest - since(ease * (_earlier(u, t, delay) - u))
-        remains = left + np.einsum("jk,jk,jk->j", weights, differs, differs)
+        remains = left + total(differs * differs)
         found += [Cause(Reason.DELAYED, delay, value) for value in remains.tolist()]
     causes = [cause for cause in found if cause is not None]
     best = min(causes, key=_doubt)
@@ -148,7 +153,8 @@ def explain(samples: Sequence[Sample], ease: float, limit: float, step: float) -
 
 def _chosen(last: int, newest: int) -> NDArray[np.int64]:
     """The newest samples, and some of the earlier ones."""
-    spread = np.linspace(0, last, min(EARLIER, last + 1)).astype(int)
+    count = min(EARLIER, last + 1)
+    spread = np.arange(count) * last // max(count - 1, 1)
     return np.unique(np.append(np.arange(max(last - newest, 0), last + 1), spread))
 
 

@@ -19,7 +19,15 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from hil._concur import Array, Evaluator, ReducedModel, compiled, quaternion, se3
+from hil._concur import (
+    Array,
+    Evaluator,
+    ReducedModel,
+    compiled,
+    quaternion,
+    se3,
+    solve_positive_definite,
+)
 from hil._transmission import Transmission
 from hil.errors import RigError
 
@@ -75,7 +83,8 @@ class Graphs:
     in the anchor, and velocities of the measured joints, by least squares if motors share one."""
     acceleration: Evaluator
     """(q, s, u) to the acceleration of the motors due to control inputs u, the inertia of the
-    motors, shape (n, n), and the torques of the motors that hold the velocities, shape (n,)."""
+    motors, shape (n, n), the torques of the motors that hold the velocities, shape (n,), and the
+    acceleration of each motor by a unit of each torque, shape (n, n)."""
     correct: Evaluator | None
     """(q, anchor, older, newer, share, position, attitude, gain) to (q, anchor, distance, angle).
     `older` and `newer` are stored poses, `share` places the measurement between them, and `gain` is
@@ -107,7 +116,9 @@ def make_graphs(model: ReducedModel, places: Places, measured: bool, gives: str)
         Evaluator(
             step, [(nq,), (nv if measured else ns,), (nv,), (7,), (k,)], where, can_fail=False
         ),
-        Evaluator(_acceleration(model, places), [(n,), (n, n), (n,)], where, can_fail=False),
+        Evaluator(
+            _acceleration(model, places), [(n,), (n, n), (n,), (n, n)], where, can_fail=False
+        ),
         correct,
     )
 
@@ -150,20 +161,24 @@ def _step(model: ReducedModel, places: Places, measured: bool) -> ca.Function:
 def _acceleration(model: ReducedModel, places: Places) -> ca.Function:
     q, s, u = ca.SX.sym("q", model.nq), ca.SX.sym("s", model.ns), ca.SX.sym("u", model.nu)
     found = places.transmission
+    mass, inputs = model.mass_matrix(q), model.input_matrix(q)
     rates = model.lift(q)[0] @ model.acceleration(q, s, u) + model.drift_acceleration(q, s)
-    motors = _inverse(ca.SX(model.input_matrix(q)))
+    eased = model.lift(q)[0] @ solve_positive_definite(mass, inputs)
+    motors = _inverse(ca.SX(inputs))
+    ratios = ca.sparsify(ca.DM(found.ratios))
     shape = ca.sparsify(ca.DM(found.inverse[list(places.shape)]))
     results = [
-        ca.sparsify(ca.DM(found.ratios)) @ rates[list(found.v)],
-        motors @ model.mass_matrix(q) @ shape,
+        ratios @ rates[list(found.v)],
+        motors @ mass @ shape,
         motors @ model.bias(q, s),
+        ratios @ eased[list(found.v), :],
     ]
     return ca.Function(
         "estimator_acceleration",
         [q, s, u],
         [ca.densify(part) for part in results],
         ["q", "s", "u"],
-        ["acceleration", "inertia", "held"],
+        ["acceleration", "inertia", "held", "ease"],
         {"cse": True},
     )
 

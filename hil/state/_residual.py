@@ -14,7 +14,7 @@ numbers of the motor explain: friction, losses of the gear, steps of the encoder
 torques of the model. Observers at several rates judge each axis: fast ones detect large faults
 early, slow ones small faults that the steps of the encoder hide from the fast ones.
 
-All functions take and give plain numbers in a fixed order.
+All functions take and give plain numbers in a fixed order: C gives the same to the last bit.
 """
 
 from __future__ import annotations
@@ -180,6 +180,11 @@ def allowance_of(axis: Axis, rig: Rig) -> Allowance:
     )
 
 
+def samples_of(period: float) -> int:
+    """Number of samples of an axis that are kept to explain a residual."""
+    return max(8, round(MEMORY / period))
+
+
 @dataclass(frozen=True)
 class Finding:
     """Reason of a stop by the motion of an axis, with its numbers."""
@@ -187,6 +192,25 @@ class Finding:
     reason: Reason
     axis: int
     detail: str
+
+    @classmethod
+    def of_cause(
+        cls, axis: int, name: str, cause: Cause | None, residual: float, allowed: float, u: float
+    ) -> Finding:
+        """Residual beyond its bound at torques up to `u`, without or with its cause."""
+        detail = (
+            f"axis `{name}`: residual {residual:.3g} N m (N), allowed {allowed:.3g}, at a torque "
+            f"of {u:.3g}"
+        )
+        if cause is None:
+            return cls(Reason.CONTACT, axis, detail)
+        return cls(cause.reason, axis, f"{detail}; {cause}")
+
+    @classmethod
+    def of_still(cls, axis: int, name: str, repeats: int, way: float) -> Finding:
+        """Position that stays the same."""
+        detail = f"axis `{name}`: {repeats} equal positions, on a way of at least {way:.3g} rad (m)"
+        return cls(Reason.STUCK, axis, detail)
 
 
 class Residual:
@@ -212,28 +236,30 @@ class Residual:
         self._period, self._latency = rig.loop.period, rig.estimator.latency
         n = self.size = len(rig.axes)
         self.torque, self.allowed = np.zeros(n), np.zeros(n)
-        self._fade = math.exp(-RATES[-1] * self._period)
-        kept = max(8, round(MEMORY / self._period))
+        self.fade = math.exp(-RATES[-1] * self._period)
+        kept = samples_of(self._period)
         self._samples: list[deque[Sample]] = [deque(maxlen=kept) for _ in rig.axes]
         self._names = [axis.name for axis in rig.axes]
         found = rig.transmission
         known = {*found.joints} <= {*velocities}
-        self._joints = [velocities.index(name) for name in found.joints] if known else []
-        self._ratios = found.ratios
+        # Places of the measured joints in the velocities of the law; empty if it has others.
+        self.joints = [velocities.index(name) for name in found.joints] if known else []
+        self._motors_of = found.of_joints
         self.start([0] * n, np.zeros(len(velocities)))
 
     def start(self, counts: Sequence[int], s: NDArray[np.float64]) -> None:
         """Restart at the next reports, after numbers of reports, with the velocities of the law."""
         n = self.size
         self._counts, self._speeds = list(counts), [0.0] * n
-        if self._joints:
-            self._speeds = (self._ratios @ s[self._joints]).tolist()
+        if self.joints:
+            self._speeds = self._motors_of(s[self.joints]).tolist()
         self._times = [-math.inf] * n  # of the observers
         self._seen = [(-math.inf, math.nan)] * n  # instant and position of the last report
         self._states = [[Tracked(math.nan, 0.0, 0.0)] * n for _ in RATES]
         self._applied, self._mean = [0.0] * n, [0.0] * n
         self._axis, self._firm, self._since, self._impulse = -1, False, 0, 0.0
         self._still = [Still(0, 0.0, 0.0, 0.0)] * n
+        self._ease: Sequence[Sequence[float]] = [[0.0] * n] * n
         self.torque.fill(0.0)
         self.allowed.fill(0.0)
         for samples in self._samples:
@@ -246,26 +272,33 @@ class Residual:
         counts: Sequence[int],
         torques: Sequence[float],
         accelerations: Sequence[float],
-        inertia: NDArray[np.float64],
+        inertia: Sequence[Sequence[float]],
         held: Sequence[float],
+        ease: Sequence[Sequence[float]],
     ) -> Finding | None:
         """Process the reports of a cycle; return the reason to stop, if there is one.
 
         `torques` acted since the last sample, with the model's `accelerations` of the motors, their
-        `inertia` and the torques that hold the state, at the state of the last cycle.
+        `inertia`, the torques that hold the state, and the accelerations by a unit of each torque,
+        at the state of the last cycle.
         """
+        self._ease = ease
         changes = [
             own.change(torque - mean)
             for own, torque, mean in zip(self.allowances, torques, self._mean, strict=True)
         ]
-        drags, grips = [math.inf] * self.size, [math.inf] * self.size
-        if np.isfinite(inertia).all():
-            ease = np.abs(np.linalg.pinv(inertia))  # friction of one axis also brakes others
-            drags = (ease @ changes).tolist()
-            grips = (ease @ [2.0 * own.dry for own in self.allowances]).tolist()
+        drags, grips = [], []
+        for row in ease:
+            drag = grip = 0.0  # friction of one axis also brakes others
+            for part, change, own in zip(row, changes, self.allowances, strict=True):
+                drag += abs(part) * change
+                grip += abs(part) * (2.0 * own.dry)
+            sure = drag - drag == 0.0
+            drags.append(drag if sure else math.inf)
+            grips.append(grip if sure else math.inf)
         for i, (count, torque) in enumerate(zip(counts, torques, strict=True)):
-            self._applied[i] = max(abs(torque), self._applied[i] * self._fade)
-            self._mean[i] += (1.0 - self._fade) * (torque - self._mean[i])
+            self._applied[i] = max(abs(torque), self._applied[i] * self.fade)
+            self._mean[i] += (1.0 - self.fade) * (torque - self._mean[i])
             if self._times[i] == -math.inf and math.isfinite(accelerations[i]):
                 self._speeds[i] += accelerations[i] * self._period  # up to the first report
             if count != self._counts[i]:
@@ -275,12 +308,12 @@ class Residual:
                 sampled = self._times[i] + self._period
                 self._miss(i, sampled, accelerations[i], torque)
         self._counts = list(counts)
-        suspect, sudden = self._compare(inertia.tolist(), held, torques)
+        suspect, sudden = self._compare(inertia, held, torques)
         shares = np.abs(self.torque) > HALF * self.allowed
         for i, still in enumerate(self._still):
             stands = still.repeats >= REPEATS and still.way > STEPS * self.allowances[i].step
             if stands and not (shares.any() and not shares[i]):  # by the fault of another axis
-                return self._stuck(i, still)
+                return Finding.of_still(i, self._names[i], still.repeats, still.way)
         passed = self._firm and abs(self.torque[self._axis]) <= self.allowed[self._axis]
         if self._axis < 0 or passed or (suspect >= 0 and not self._firm):
             self._firm = suspect >= 0
@@ -288,7 +321,7 @@ class Residual:
             self._since, self._impulse = 0, 0.0
         if self._axis < 0:
             return None
-        return self._judge(torques, inertia)
+        return self._judge(torques)
 
     def _take(
         self, i: int, y: float, t: float, a: float, u: float, drag: float, grip: float
@@ -354,7 +387,7 @@ class Residual:
         self._samples[i].append(Sample(t, y, a, u, self._states[-1][i], rest))
 
     def _compare(
-        self, inertia: list[list[float]], held: Sequence[float], torques: Sequence[float]
+        self, inertia: Sequence[Sequence[float]], held: Sequence[float], torques: Sequence[float]
     ) -> tuple[int, int]:
         """Compare residuals with their bounds; return the axis furthest beyond, or -1, of both."""
         suspect = sudden = -1
@@ -403,7 +436,7 @@ class Residual:
             speeds.append(min(bounds) / (JOLT * mass) if mass > 0.0 else math.inf)
         return speeds
 
-    def _judge(self, torques: Sequence[float], inertia: NDArray[np.float64]) -> Finding | None:
+    def _judge(self, torques: Sequence[float]) -> Finding | None:
         """Judge the axis under suspicion."""
         i, self._since = self._axis, self._since + 1
         largest = max(abs(torques[i]), abs(torques[i] + float(self.torque[i])))
@@ -412,7 +445,7 @@ class Residual:
         over = self._impulse > impulse or self._since * self._period > longest
         if not (over or self._since in LOOKS):
             return None
-        cause = self.cause(i, inertia)
+        cause = self.cause(i)
         if cause is not None and cause.clear and (self._firm or cause.encoder):
             return self.finding(i, cause)
         if not over:
@@ -422,15 +455,7 @@ class Residual:
         self._axis = -1
         return None
 
-    def _stuck(self, axis: int, still: Still) -> Finding:
-        """Reason to stop for a position that stays the same."""
-        detail = (
-            f"axis `{self._names[axis]}`: {still.repeats} equal positions, on a way of at least "
-            f"{still.way:.3g} rad (m)"
-        )
-        return Finding(Reason.STUCK, axis, detail)
-
-    def suspected(self, axis: int, inertia: NDArray[np.float64]) -> Finding | None:
+    def suspected(self, axis: int) -> Finding | None:
         """Clear cause of a residual near its bound, when an axis moves as it must not.
 
         `axis`: the axis, or -1 for the one with the largest residual.
@@ -439,26 +464,20 @@ class Residual:
         i = int(shares.argmax()) if axis < 0 else axis
         if not shares[i] > HALF:
             return None
-        cause = self.cause(i, inertia)
+        cause = self.cause(i)
         if cause is None or not cause.clear or cause.reason is Reason.CONTACT:
             return None
         return self.finding(i, cause)
 
-    def cause(self, axis: int, inertia: NDArray[np.float64]) -> Cause | None:
+    def cause(self, axis: int) -> Cause | None:
         """Cause of the residual of an axis."""
         own = self.allowances[axis]
-        ease = float(np.linalg.pinv(inertia)[axis, axis])
-        return explain(self._samples[axis], ease, own.limit, own.step)
+        return explain(self._samples[axis], self._ease[axis][axis], own.limit, own.step)
 
     def finding(self, axis: int, cause: Cause | None) -> Finding:
         """Reason to stop for a cause, with the numbers of the axis."""
-        detail = (
-            f"axis `{self._names[axis]}`: residual {self.torque[axis]:.3g} N m (N), allowed "
-            f"{self.allowed[axis]:.3g}, at a torque of {self._applied[axis]:.3g}"
-        )
-        if cause is None:
-            return Finding(Reason.CONTACT, axis, detail)
-        return Finding(cause.reason, axis, f"{detail}; {cause}")
+        numbers = float(self.torque[axis]), float(self.allowed[axis]), self._applied[axis]
+        return Finding.of_cause(axis, self._names[axis], cause, *numbers)
 
 
 def acting(

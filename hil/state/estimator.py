@@ -141,6 +141,8 @@ class Estimator:
         Inertia of the motors then, shape (n, n).
     held : numpy.ndarray
         Torques of the motors that hold their velocities then, shape (n,).
+    ease : numpy.ndarray
+        Acceleration of each motor by a unit of each torque then, shape (n, n).
     velocity_delay : float
         Delay of the velocities if the acceleration is unknown, s; it counts from the sample, `age`
         before the present.
@@ -194,6 +196,7 @@ class Estimator:
         self._acting = tuple(part[:, 0] for part in acting.inputs)
         self.accelerated: NDArray[np.float64] = acting.outputs[0][:, 0]
         self.inertia, self.held = acting.outputs[1], acting.outputs[2][:, 0]
+        self.ease: NDArray[np.float64] = acting.outputs[3]
         self._shape = list(model.shape) if servo.use_measured_velocity else list(range(model.ns))
 
         self._anchor = np.array(_LEFT)

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from hil._punctuality import CONFIRMED, DOUBTED, SEQUENCE, Punctuality
 from hil.clock import ASLEEP, SteppedClock
 from hil.controller._controller import HOLDING
-from hil.controller._punctuality import CONFIRMED, DOUBTED, SEQUENCE, Punctuality
 from hil.drives import Finding
 from hil.emulator import Fault
 from hil.errors import ArmError, DriveError

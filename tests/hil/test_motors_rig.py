@@ -23,6 +23,7 @@ from hil.record import Record
 from hil.replay import replay
 from hil.rig import load_rig
 from hil.session import SessionOptions, run_session
+from hil.state.estimator import Estimator
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PERIOD = 0.004
@@ -146,6 +147,18 @@ def test_a_count_of_a_joint_that_slides(gear, side, step, tmp_path):
     file.write_text(f'{head}name = "turret"{rest}', encoding="utf-8")
     axis = next(axis for axis in load_rig(path).axes if axis.name == "yaw")
     assert 2.0 * np.pi / axis.counts / gear == pytest.approx(step, rel=1e-12)
+
+
+@pytest.mark.parametrize("motors", CASES.values(), ids=CASES)
+def test_a_unit_of_torque_accelerates_by_the_inverse_of_the_inertia(motors, tmp_path):
+    """By the pseudo-inverse of the inertia, and by differences of accelerations."""
+    rig = load_rig(made(tmp_path, motors))
+    estimator, n = Estimator(rig, rig.task.servo, compiled=False), len(rig.axes)
+    free = estimator.acceleration(np.zeros(n)).copy()
+    pushed = np.array([estimator.acceleration(row) - free for row in np.eye(n)]).T
+    scale = np.abs(estimator.ease).max()
+    assert np.abs(estimator.ease - pushed).max() < 1e-12 * scale
+    assert np.abs(estimator.ease - np.linalg.pinv(estimator.inertia)).max() < 1e-12 * scale
 
 
 @pytest.mark.parametrize("motors", CASES.values(), ids=CASES)

@@ -23,10 +23,11 @@ import numpy as np
 import pytest
 
 from hil.controller import Controller, Mode
-from hil.emulator import EmulatorProcesses
+from hil.emulator import EmulatorProcesses, Fault
 from hil.guard import Reason, State
 from hil.operator import OperatorSender
 from hil.record import Record
+from hil.replay import replay
 from hil.rig import load_rig
 from hil.session import SessionOptions, run_session
 from tests.ports import free_udp_port
@@ -37,11 +38,27 @@ TOKEN = "a token for tests"
 PATIENCE = 60.0  # s, of the tests, for processes to start
 
 
-@pytest.fixture(params=["rig.toml", pytest.param("rig_mit.toml", marks=pytest.mark.slow)])
+LOOPS = "rig.toml", "rig.toml in C", pytest.param("rig_mit.toml", marks=pytest.mark.slow)
+
+
+@pytest.fixture(params=LOOPS)
 def file(request, tmp_path):
     """The rover's rig on free ports, with tolerances for a busy machine."""
-    bus = free_udp_port()
-    text = (FOLDER / request.param).read_text(encoding="utf-8")
+    return rig_file(request, tmp_path, request.param)
+
+
+@pytest.fixture
+def in_c(request, tmp_path):
+    """The same whose loop runs in C."""
+    return rig_file(request, tmp_path, "rig.toml in C")
+
+
+def rig_file(request, tmp_path, kind):
+    """Write the file of the rover's rig: "rig.toml in C" has a bus of datagrams."""
+    bus, compiled = free_udp_port(), kind.endswith("in C")
+    if compiled:
+        request.getfixturevalue("compiler")
+    text = (FOLDER / kind.split()[0]).read_text(encoding="utf-8")
     lines = []
     for line in text.splitlines():
         word = line.split("=")[0].strip()
@@ -49,8 +66,12 @@ def file(request, tmp_path):
             line = f'task = "{(FOLDER / "task.toml").as_posix()}"'
         elif word == "certificate":
             line = f'certificate = "{(FOLDER / "operating.json").as_posix()}"'
+        elif word == "interface" and compiled:
+            line = 'interface = "datagram"'
+        elif word == "channel" and compiled:
+            line = f'channel = "{bus}"'
         elif word == "options":
-            line = f"options = {{ port = {bus} }}"
+            line = "" if compiled else f"options = {{ port = {bus} }}"
         elif word == "port":
             line = f"port = {free_udp_port()}"
         elif word == "timeout":
@@ -251,6 +272,106 @@ def test_an_operator_who_dies(file, tmp_path):
         assert until(lambda: not emulator.plant().torque.any(), 5.0)
         assert emulator.alive
         assert not any(report.enabled for report in emulator.drives())
+
+
+@pytest.mark.extended
+def test_a_controller_in_c_that_is_suspended(in_c, tmp_path):
+    """Every drive is without torque within its watchdog; when it wakes, it stops."""
+    rig, folder = load_rig(in_c), tmp_path / "record"
+    with (
+        EmulatorProcesses(rig) as emulator,
+        beating(rig.operator.port),
+        process(SESSION, in_c, folder, TOKEN) as controller,
+    ):
+        assert until(lambda: controller.poll() is not None or runs(emulator))
+        assert controller.poll() is None, controller.communicate()
+        time.sleep(0.3)
+        os.kill(controller.pid, signal.SIGSTOP)
+        assert until(lambda: not emulator.plant().torque.any(), 5.0)
+        for report in emulator.drives():
+            assert 0.0 < report.torque_free_after <= WATCHDOG + 0.005, report
+        time.sleep(WATCHDOG)
+        os.kill(controller.pid, signal.SIGCONT)
+        out, _ = controller.communicate(timeout=PATIENCE)
+        # In the middle of a cycle it first reads that the drives gave up.
+        assert out.split() in (["LATE"], ["DRIVE_FAULT"])
+        assert not emulator.plant().torque.any()
+    assert Record.load(folder).manifest["end"]["reason"] == out.strip()
+
+
+SILENT = SESSION.replace(
+    "if __name__",
+    """
+from hil._compiled import CompiledController
+beats, whole = [], CompiledController._supervise
+def supervise(self, shared):
+    beats.append(shared.output.state == 2)
+    if sum(beats) < 100:
+        whole(self, shared)
+CompiledController._supervise = supervise
+if __name__""",
+)
+
+
+@pytest.mark.extended
+def test_a_supervisor_that_is_silent_stops_the_loop_in_c(in_c, tmp_path):
+    """Its heartbeat ends 0.2 s after the start, although the operator's goes on."""
+    rig, folder = load_rig(in_c), tmp_path / "record"
+    with (
+        EmulatorProcesses(rig) as emulator,
+        beating(rig.operator.port),
+        process(SILENT, in_c, folder, TOKEN) as controller,
+    ):
+        out, err = controller.communicate(timeout=PATIENCE)
+        assert out.split() == ["DEADMAN"], err
+        assert not emulator.plant().torque.any()
+        assert not any(report.enabled for report in emulator.drives())
+    record = Record.load(folder)
+    state = np.ravel(record["state"])
+    ran = np.ravel(record["time"])[state == State.RUN]
+    assert rig.operator.timeout < ran[-1] - ran[0] < rig.operator.timeout + 2.0
+    assert not np.any(record["torque"][-5:])
+
+
+@pytest.mark.extended
+def test_python_recomputes_a_run_of_the_loop_in_c(in_c, tmp_path):
+    """Its result has what that of the loop in Python has."""
+    rig = load_rig(in_c)
+    with EmulatorProcesses(rig) as emulator, beating(rig.operator.port):
+        wishes = SessionOptions(Mode.DRIVE, 1.5, tmp_path / "record", "port", TOKEN)
+        result = run_session(rig, wishes)
+        assert until(lambda: not any(report.enabled for report in emulator.drives()), 5.0)
+    outcome = result.outcome
+    assert result.loop == "C"
+    assert (outcome.reason, outcome.detail) == (Reason.END, "")
+    assert outcome.elapsed == pytest.approx(1.5)
+    assert result.complete
+    record = Record.load(tmp_path / "record")
+    assert len(record) == outcome.quality.cycles == result.recorded
+    ended = int(np.flatnonzero(np.ravel(record["state"]) == State.STOP)[0])
+    assert np.array_equal(record["error"][ended], outcome.error)
+    report = replay(record, rig)
+    assert report.passed, [str(difference) for difference in report.differences]
+    assert report.exact
+
+
+@pytest.mark.extended
+def test_a_fault_stops_the_loop_in_c_by_its_name(in_c, tmp_path):
+    rig = load_rig(in_c)
+    with EmulatorProcesses(rig) as emulator, beating(rig.operator.port):
+
+        def inject():
+            if until(lambda: runs(emulator)):
+                emulator.fault(Fault("drive_fault", "turret", value=0x7305))
+
+        thread = threading.Thread(target=inject)
+        thread.start()
+        result = drive(rig, tmp_path / "record")
+        thread.join()
+    assert result.outcome.detail == "axis `turret`, fault 0x7305"
+    record = stopped_in_order(result, Reason.DRIVE_FAULT)
+    assert record["axis"][-1] == 2
+    assert replay(record, rig).passed
 
 
 @pytest.mark.slow

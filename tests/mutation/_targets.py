@@ -283,7 +283,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "hil/test_doubted_poses.py",
     ),
     "hil/controller/": ("hil/test_controller*.py", *_RUNS),
-    "hil/controller/_punctuality": ("hil/test_lateness.py", *_RUNS),
+    "hil/_punctuality": ("hil/test_lateness.py", *_RUNS),
     "hil/_torque": ("hil/test_guard.py", "hil/test_replay.py", *_RUNS),
     "hil/controller/_exchange": ("hil/test_exchange*.py", "hil/drives/test_standards.py", *_RUNS),
 }

@@ -22,8 +22,6 @@
 #include "frames.h"
 #include "tables.h"
 
-#include "drives.h"
-
 #define LINKS 16
 #define STEP 1e-3 /* longest step of the robot, s */
 #define NAP 1000000L
@@ -58,24 +56,28 @@ static void place(double dt) {
   memcpy(q, after, sizeof q);
 }
 
+/* Move the robot, which is held until the first torque, as on a stand. */
 static void move(double until) {
   static double time;
+  static int released;
   double dt;
   int i;
-  if (time == 0.0) time = until;
+  for (i = 0; i < RIG_AXES; ++i) {
+    shared->enabled[i] = state[i] == RIG_DRIVE_ENABLED;
+    released = released || (shared->enabled[i] && target[i]);
+  }
+  if (time == 0.0 || !released) time = until;
   while (until - time > 1e-6) {
     dt = until - time < STEP ? until - time : STEP;
     place(dt);
     for (i = 0; i < RIG_RATES; ++i) rates[i] = s[rig_shape[i]];
-    for (i = 0; i < RIG_AXES; ++i) {
-      shared->enabled[i] = state[i] == RIG_DRIVE_ENABLED;
+    for (i = 0; i < RIG_AXES; ++i)
       shared->torque[i] = shared->enabled[i] ? target[i] / rig_drive[i].torque : 0.0;
-    }
     arguments[0] = q;
     arguments[1] = rates;
     arguments[2] = shared->torque;
     results[0] = rate;
-    results[1] = results[2] = 0;
+    results[1] = results[2] = results[3] = 0;
     RIG_ACCELERATION(arguments, results, integers, numbers, 0);
     for (i = 0; i < RIG_AXES; ++i) {
       shared->velocity[i] += rate[i] * dt;
@@ -106,7 +108,7 @@ static void report(int link, int fd) {
     if (drive->link != link) continue;
     count = lrint((shared->position[i] - drive->offset) / drive->position);
     memset(&frame, 0, sizeof frame);
-    frame.id = drive->report;
+    frame.id = 0x180 + (uint32_t)drive->node;
     frame.length = 8;
     frame.data[0] = (uint8_t)(words[state[i]] | 0x10);
     frame.data[1] = 0x12;
@@ -124,7 +126,8 @@ static void obey(const rig_frame *frame, int link, double instant) {
   int i;
   for (i = 0; i < RIG_AXES; ++i) {
     unsigned word, number;
-    if (rig_drive[i].link != link || rig_drive[i].command != frame->id || frame->length != 4)
+    if (rig_drive[i].link != link || 0x200 + (uint32_t)rig_drive[i].node != frame->id ||
+        frame->length != 4)
       continue;
     word = frame->data[0] | (unsigned)frame->data[1] << 8;
     number = frame->data[2] | (unsigned)frame->data[3] << 8;

@@ -7,15 +7,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "residual.h"
 #include "tables.h"
 
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
 #error "-ffast-math deletes the checks for NaN: compile without it"
 #endif
 
-/* As in Python, also with NaN: the first one unless the second is surely beyond it. */
-static double least(double a, double b) { return b < a ? b : a; }
-static double most(double a, double b) { return b > a ? b : a; }
 static int finite_all(const double *x, int n) {
   int i;
   for (i = 0; i < n; ++i)
@@ -34,7 +32,7 @@ static double sampled(const rig_observer *o, const rig_axis *axis, double y, dou
   const double dt = t - o->t, way = o->w * dt;
   const double share = fabs(way) > axis->slack ? (y - o->x) / way : 1.0;
   if (!(0.0 < share && share < 1.0)) return t;
-  return o->t + most(share * dt, least(0.5 * RIG_PERIOD, dt));
+  return o->t + rig_most(share * dt, rig_least(0.5 * RIG_PERIOD, dt));
 }
 
 static void observe(rig_observer *o, const rig_axis *axis, double y, double speed, double t,
@@ -93,17 +91,20 @@ static void call(rig_memory *m, rig_graph *graph) {
 /* Accelerations of the motors by the torques that acted since the cycle before; null: unknown. */
 static const double *accelerate(rig_memory *m, const rig_input *in) {
   const double passed = in->start - m->begun;
-  double acted[RIG_AXES], share = in->start > m->begun ? (in->sent - m->begun) / passed : 0.0;
+  double share = in->start > m->begun ? (in->sent - m->begun) / passed : 0.0;
   double size = 0.0;
   int i;
-  share = share == share ? least(most(share, 0.0), 1.0) : 0.0;
-  for (i = 0; i < RIG_AXES; ++i) acted[i] = m->torque[i] + share * (m->earlier[i] - m->torque[i]);
+  share = share == share ? rig_least(rig_most(share, 0.0), 1.0) : 0.0;
+  for (i = 0; i < RIG_AXES; ++i)
+    m->acted[i] = m->torque[i] + share * (m->earlier[i] - m->torque[i]);
   for (i = 0; i < RIG_RATES; ++i) m->rates[i] = m->s[rig_shape[i]];
   m->arguments[0] = m->q;
   m->arguments[1] = m->rates;
-  m->arguments[2] = acted;
+  m->arguments[2] = m->acted;
   m->results[0] = m->accelerated;
-  m->results[1] = m->results[2] = 0;
+  m->results[1] = m->inertia;
+  m->results[2] = m->holding;
+  m->results[3] = m->ease;
   call(m, RIG_ACCELERATION);
   for (i = 0; i < RIG_AXES; ++i) size += fabs(m->accelerated[i]);
   return size < RIG_ABSURD ? m->accelerated : 0;
@@ -145,7 +146,7 @@ static int differentiate(rig_memory *m, const rig_input *in, const double *known
     rig_observer *o = &m->observers[i];
     double past, gained;
     if (in->count[i] != m->seen[i]) {
-      const double t = least(in->time[i], in->now) - RIG_LATENCY;
+      const double t = rig_least(in->time[i], in->now) - RIG_LATENCY;
       observe(o, &rig_axes[i], in->position[i], in->velocity[i], t, known ? &known[i] : 0);
       m->seen[i] = in->count[i];
     }
@@ -244,14 +245,14 @@ static int ease(const rig_joint *joint, double q, double *torques, const double 
   }
   bound = torque;
   if (joint->high - q < joint->zone && v >= 0.0) {
-    share = most((joint->high - q) / joint->zone, 0.0);
+    share = rig_most((joint->high - q) / joint->zone, 0.0);
     end = joint->torque * share - joint->damping * v * (1.0 - share);
-    bound = least(bound, most(end, -joint->torque));
+    bound = rig_least(bound, rig_most(end, -joint->torque));
   }
   if (q - joint->low < joint->zone && v <= 0.0) {
-    share = most((q - joint->low) / joint->zone, 0.0);
+    share = rig_most((q - joint->low) / joint->zone, 0.0);
     end = -joint->torque * share - joint->damping * v * (1.0 - share);
-    bound = most(bound, least(end, joint->torque));
+    bound = rig_most(bound, rig_least(end, joint->torque));
   }
   if (bound == torque) return 0;
   if (joint->motors == 1) {
@@ -287,7 +288,7 @@ static int judge(rig_memory *m, const double *demand, const double *position,
     }
     share = fabs(v) / a->speed;
     if (share > 1.0 && torque * v > 0.0) {
-      const double bound = a->torque * most(1.0 - (share - 1.0) / RIG_HALF_MARGIN, 0.0);
+      const double bound = a->torque * rig_most(1.0 - (share - 1.0) / RIG_HALF_MARGIN, 0.0);
       if (fabs(torque) > bound) {
         torque = copysign(bound, torque);
         flags |= RIG_CLIPPED_SPEED;
@@ -308,13 +309,13 @@ static int judge(rig_memory *m, const double *demand, const double *position,
   for (i = 0; i < RIG_AXES; ++i) {
     const rig_axis *a = &rig_axes[i];
     const double v = velocity[i], step = a->step;
-    double torque = least(most(torques[i], -a->torque), a->torque), before = m->torque[i];
+    double torque = rig_least(rig_most(torques[i], -a->torque), a->torque), before = m->torque[i];
     if (fabs(torque) * fabs(v) > a->power) {
       torque = copysign(a->power / fabs(v), torque);
       flags |= RIG_CLIPPED_POWER;
     }
     if (before - before != 0.0) before = 0.0;
-    before = least(most(before, -a->torque), a->torque);
+    before = rig_least(rig_most(before, -a->torque), a->torque);
     if (torque > before + step) {
       torque = before + step;
       flags |= RIG_CLIPPED_RATE;
@@ -340,7 +341,7 @@ static void damp(const rig_memory *m, const double *position, const double *anch
     if (fresh(m, i) && v - v == 0.0 && q - q == 0.0 && place - place == 0.0) {
       torque = -a->damping * v;
       if (anchor) torque += a->stiffness * (place - q);
-      torque = torque == torque ? least(most(torque, -a->torque), a->torque) : 0.0;
+      torque = torque == torque ? rig_least(rig_most(torque, -a->torque), a->torque) : 0.0;
       if (fabs(torque) * fabs(v) > a->power) torque = copysign(a->power / fabs(v), torque);
     }
     out[i] = torque;
@@ -362,9 +363,9 @@ static int excuse(rig_memory *m, int policy, int reason, int failing, const doub
     memcpy(target, m->torque, sizeof target);
   for (i = 0; i < RIG_AXES; ++i) {
     const rig_axis *a = &rig_axes[i];
-    const double before = least(most(m->torque[i], -a->torque), a->torque);
-    const double torque = least(most(target[i], -a->torque), a->torque);
-    m->held[i] = least(most(torque, before - a->step), before + a->step);
+    const double before = rig_least(rig_most(m->torque[i], -a->torque), a->torque);
+    const double torque = rig_least(rig_most(target[i], -a->torque), a->torque);
+    m->held[i] = rig_least(rig_most(torque, before - a->step), before + a->step);
   }
   m->flags = policy == RIG_POLICY_DAMP ? RIG_DAMPED : RIG_HELD;
   return RIG_NONE;
@@ -468,7 +469,7 @@ static double largest_speed(const rig_memory *m, const double *velocity) {
   int i;
   for (i = 0; i < RIG_AXES; ++i) {
     if (!(fresh(m, i) && velocity[i] - velocity[i] == 0.0)) return NAN;
-    largest = most(largest, fabs(velocity[i]) / rig_axes[i].speed);
+    largest = rig_most(largest, fabs(velocity[i]) / rig_axes[i].speed);
   }
   return largest;
 }
@@ -520,6 +521,12 @@ static int reason_of_drives(const rig_memory *m, const rig_input *in) {
   return off ? RIG_DRIVE_OFF : RIG_NONE;
 }
 
+/* Why the axes do not move by the torques that were sent. */
+static int reason_of_motion(rig_memory *m, const rig_input *in) {
+  if (!rig_follow(m, in)) return RIG_NONE;
+  return in->doubtful[m->finding.axis] ? RIG_STALE : m->finding.reason;
+}
+
 static int reason_of_state(const rig_memory *m) {
   int i;
   if (m->valid) return RIG_NONE;
@@ -531,10 +538,16 @@ static int reason_of_state(const rig_memory *m) {
 /* Whether a fault may be a loss of power: none, a voltage (0x3000), or detected by the host. */
 static int without_power(int code) { return code == 0 || code >> 12 == 3 || code > 0xFFFF; }
 
-/* All drives that fall silent or off at once have lost their power. */
-static int named(const rig_memory *m, const rig_input *in, int reason) {
+/* The cause in place of its effect: of an axis that is too fast or too far, that of its residual;
+   all drives that fall silent or off at once have lost their power. */
+static int named(rig_memory *m, const rig_input *in, int reason, int axis) {
   int i, off = 1, same = 1;
-  if (m->state != RIG_RUN || RIG_AXES < 2) return reason;
+  if (m->state != RIG_RUN) return reason;
+  if (reason == RIG_TRACKING) axis = -1;
+  if ((reason == RIG_OVERSPEED || reason == RIG_OUT_OF_RANGE || reason == RIG_TRACKING) &&
+      rig_suspect(m, axis) && !in->doubtful[m->finding.axis])
+    return m->finding.reason;
+  if (RIG_AXES < 2) return reason;
   for (i = 0; i < RIG_AXES; ++i) {
     same = same && m->absent[i] == m->absent[0] && m->absent[i] > 0;
     off = off && (in->fault[i] || !in->enabled[i]) && without_power(in->fault[i]);
@@ -553,9 +566,11 @@ static int blamed(const rig_memory *m, const rig_input *in, int wrong, int axis)
     if (m->observers[i].refused >= RIG_IMPLAUSIBLE) jump = i;
     if (m->absent[i] >= m->absent[silent]) silent = i;
   }
+  if (among(RIG_CAUSES_OF_RESIDUAL, m->reason)) return m->finding.axis;
   if (m->reason == RIG_DRIVE_FAULT) return fault;
   if (m->reason == RIG_DRIVE_OFF) return off;
   if (m->reason == RIG_LOST) return silent;
+  if (m->reason == RIG_STALE && in->late >= 0) return in->late;
   if (m->reason == RIG_JUMP) return jump;
   return m->reason == wrong ? axis : -1;
 }
@@ -590,8 +605,30 @@ void rig_init(rig_memory *m, const double *q) {
   for (i = 0; i < RIG_NE; ++i) m->error[i] = NAN;
   m->begun = m->now = m->instant = m->entered = m->speed = NAN;
   m->trusted = 1;
-  m->axis = -1;
+  m->axis = m->suspected = -1;
   enter(m, RIG_ARMED, RIG_PHASE_NONE, RIG_READY);
+}
+
+static void show(const rig_memory *m, rig_output *out) {
+  memcpy(out->torque, m->torque, sizeof out->torque);
+  memcpy(out->q, m->q, sizeof out->q);
+  memcpy(out->s, m->s, sizeof out->s);
+  memcpy(out->error, m->error, sizeof out->error);
+  memcpy(out->residual, m->residual, sizeof out->residual);
+  memcpy(out->allowed, m->allowed, sizeof out->allowed);
+  out->finding = m->finding;
+  memcpy(out->demand, m->demand, sizeof out->demand);
+  memcpy(out->active, m->active, sizeof out->active);
+  out->late = m->late_cycles;
+  out->lost = m->lost_reports;
+  out->clipped = m->clipped_cycles;
+  out->action = m->action;
+  out->state = m->state;
+  out->phase = m->phase;
+  out->reason = m->reason;
+  out->axis = m->axis;
+  out->flags = m->flags;
+  out->status = (int)m->status;
 }
 
 void rig_step(rig_memory *m, const rig_input *in, rig_output *out) {
@@ -600,18 +637,24 @@ void rig_step(rig_memory *m, const rig_input *in, rig_output *out) {
   const int running = m->state == RIG_RUN, late = lateness > RIG_LATE_SHARE * RIG_PERIOD;
   const int prompt = lateness <= RIG_PROMPT_SHARE * RIG_PERIOD;
   const double *position, *velocity, *known = 0;
-  int i, missing, reason, wrong, axis, before, ran, enabled = 1, reported = 1, ready = 0;
+  int i, missing, reason, wrong, axis, before, ran, enabled = 1, reported = 1, ready = 0, able = 0;
   warm(m, 1 + in->skipped);
   missing = count(m, in);
-  reason = in->stop ? in->stop : reason_of_drives(m, in);
+  reason = in->late >= 0 && (!in->stop || in->stop == RIG_BUS_OFF) ? RIG_STALE : in->stop;
+  reason = reason ? reason : reason_of_drives(m, in);
   for (i = 0; i < RIG_AXES; ++i) {
     enabled = enabled && in->enabled[i];
     reported = reported && in->count[i] > 0;
   }
   if (asks_for_torque(m)) known = accelerate(m, in);
   if (m->started || reported) estimate(m, in, known);
-  if (running && !reason) reason = reason_of_state(m);
+  if (running) {
+    const int motion = reason_of_motion(m, in);
+    reason = reason ? reason : motion ? motion : reason_of_state(m);
+  }
   count_failures(m, in, running, late, prompt, missing);
+  m->late_cycles += late;
+  m->lost_reports += running ? missing : 0; /* none is missing in a pause */
   if (m->started) {
     evaluate(m, in, running);
     if (running && !reason) {
@@ -624,9 +667,12 @@ void rig_step(rig_memory *m, const rig_input *in, rig_output *out) {
     }
   }
   if (m->state == RIG_ARMED && m->started && !reason) {
-    ready = m->valid && !missing && enabled && m->cycles >= RIG_PRELUDE && m->status == 0.0 &&
-            within(m, RIG_START_ERROR);
-    if (ready && in->run) enter(m, RIG_RUN, RIG_PHASE_NONE, RIG_LAW);
+    able = m->valid && !missing && enabled && m->cycles >= RIG_PRELUDE;
+    ready = able && m->status == 0.0 && within(m, RIG_START_ERROR);
+    if (ready && in->run) {
+      enter(m, RIG_RUN, RIG_PHASE_NONE, RIG_LAW);
+      rig_start_residual(m);
+    }
   }
   if (behind > RIG_SHORTEST_WATCHDOG) {
     stop(m, RIG_LATE);
@@ -636,6 +682,7 @@ void rig_step(rig_memory *m, const rig_input *in, rig_output *out) {
   velocity = m->started ? m->velocity : rig_still;
   wrong = verdict(m, m->state == RIG_RUN ? m->demand : rig_still, position, velocity, &axis);
   if (m->state == RIG_RUN) {
+    m->clipped_cycles += (m->flags & RIG_CLIPPED) != 0;
     reason = reason ? reason : wrong;
   } else if (asks_for_torque(m)) {
     stop(m, reason_of_drives(m, in));
@@ -645,8 +692,12 @@ void rig_step(rig_memory *m, const rig_input *in, rig_output *out) {
   }
   before = m->action;
   ran = m->state != RIG_STOP;
-  latch(m, in->start, named(m, in, reason), largest_speed(m, velocity));
-  if (ran && m->state == RIG_STOP) m->axis = blamed(m, in, wrong, axis);
+  latch(m, in->start, named(m, in, reason, axis), largest_speed(m, velocity));
+  if (ran && m->state == RIG_STOP) {
+    m->axis = blamed(m, in, wrong, axis);
+    m->code = m->axis < 0 ? 0 : in->fault[m->axis];
+    m->strays = m->reason == RIG_STALE && in->late >= 0;
+  }
   if (m->phase == RIG_PHASE_HOLDING && in->release) remove_power(m);
   if (m->action == RIG_HOLD && before != RIG_HOLD) {
     memcpy(m->place, position, sizeof m->place);
@@ -655,16 +706,22 @@ void rig_step(rig_memory *m, const rig_input *in, rig_output *out) {
   memcpy(m->earlier, m->torque, sizeof m->earlier);
   act(m, position, velocity);
   m->begun = in->start;
-  memcpy(out->torque, m->torque, sizeof out->torque);
-  memcpy(out->q, m->q, sizeof out->q);
-  memcpy(out->s, m->s, sizeof out->s);
-  memcpy(out->error, m->error, sizeof out->error);
-  out->action = m->action;
-  out->state = m->state;
-  out->phase = m->phase;
-  out->reason = m->reason;
-  out->axis = m->axis;
-  out->flags = m->flags;
-  out->status = (int)m->status;
+  show(m, out);
   out->ready = ready;
+  out->able = able;
+  out->code = m->code;
+  out->strays = m->strays;
+  for (i = out->faults = 0; i < RIG_AXES; ++i) out->faults += in->fault[i] != 0;
+  out->wrong = m->started ? reason_of_state(m) : RIG_LOST;
+}
+
+void rig_check(rig_memory *m, const rig_input *in, double now, rig_output *out) {
+  int i, old = 0;
+  if (!asks_for_torque(m)) return;
+  for (i = 0; i < RIG_AXES; ++i) old = old || !(now - in->time[i] <= RIG_LARGEST_AGE);
+  if (!old) return;
+  for (i = 0; i < RIG_AXES; ++i) m->ages[i] = now - in->time[i];
+  stop(m, RIG_LATE);
+  act(m, m->position, m->velocity);
+  show(m, out);
 }

@@ -8,14 +8,16 @@ from typing import ClassVar
 
 import numpy as np
 
+from hil._compiled import finding_of
 from hil.controller import Controller, Mode
 from hil.reasons import Reason, State
 from hil.session import SessionOptions, run_session
 from hil.spine import export_rig
+from hil.spine._export import CYCLE
 from hil.spine._memory import input_of, output_of
-from hil.state._residual import CAUSES
+from hil.state import CAUSES
 
-OWN = Reason.DRIVE_FAULT, Reason.DRIVE_OFF
+OWN = Reason.DRIVE_FAULT, Reason.DRIVE_OFF, Reason.STALE
 """Reasons from outside that the cycle in C finds by itself."""
 
 
@@ -30,9 +32,9 @@ def compiled(folder, rig, machine=False):
     exact = ["cc", "-O2", "-std=c99", "-fPIC", "-ffp-contract=off"]
     strict = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
     words = ["cc", *written.flags] if machine else [*exact, "-w"]
-    subprocess.run([*exact, *strict, "-c", "rig.c"], cwd=folder, check=True)
+    subprocess.run([*exact, *strict, "-c", *CYCLE], cwd=folder, check=True)
     subprocess.run([*words, "-c", *graphs], cwd=folder, check=True)
-    objects = ["rig.o", *(name.replace(".c", ".o") for name in graphs)]
+    objects = [name.replace(".c", ".o") for name in (*CYCLE, *graphs)]
     subprocess.run(["cc", "-shared", *objects, "-lm", "-o", "rig.so"], cwd=folder, check=True)
     return ctypes.CDLL(str(folder / "rig.so"))
 
@@ -106,13 +108,15 @@ class Recorded(Controller):
                 "state": int(self.latch.state),
                 "phase": int(self.latch.phase),
                 "reason": int(self.latch.reason),
-                # Causes of the residual come from outside, without an axis.
-                "axis": -1 if self.latch.reason in CAUSES else self._axis,
+                "axis": self._axis,
                 "flags": int(self._torque.flags),
                 "status": int(law.status),
                 "q": self.estimator.q.copy(),
                 "s": self.estimator.s.copy(),
                 "error": law.error.copy(),
+                "residual": self.residual.torque.copy(),
+                "allowed": self.residual.allowed.copy(),
+                "detail": self._detail if self.latch.reason in CAUSES else "",
             }
         )
 
@@ -122,13 +126,10 @@ class Recorded(Controller):
             self._now["stop"] = int(reason)
         return reason
 
-    def _reason_of_motion(self, acted):
-        reason = super()._reason_of_motion(acted)
-        self._now["stop"] = self._now["stop"] or int(reason)
-        return reason
-
     def _estimate(self, start, now):
-        self._now |= {"start": start, "now": now, "paused": self._exchange.paused}
+        exchange = self._exchange
+        self._now |= {"start": start, "now": now, "paused": exchange.paused, "late": exchange.late}
+        self._now["doubtful"] = [exchange.doubts(k) for k in range(len(self.drives))]
         return super()._estimate(start, now)
 
     def _end_holding(self, now):
@@ -152,6 +153,9 @@ def differences(cycle, loop):
     wrong = []
     for k, (inputs, expected) in enumerate(zip(loop.given, loop.found, strict=True)):
         results = cycle.step(**inputs)
+        detail = expected["detail"]
+        name = loop.rig.axes[results["finding"].axis].name
+        results["detail"] = finding_of(results["finding"], name).detail if detail else ""
         for name, value in expected.items():
             own = results[name]
             if isinstance(value, np.ndarray):

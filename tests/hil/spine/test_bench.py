@@ -6,6 +6,7 @@ import json
 import math
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -16,16 +17,24 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from hil._punctuality import Punctuality
 from hil.cli import main
 from hil.drives import Wanted, make_drives
+from hil.drives._cia402_setup import MODE, TORQUE
+from hil.drives._drive import FaultCode
 from hil.drives.feedback import Feedback
 from hil.errors import RigError
-from hil.guard import Action, State
+from hil.guard import State
 from hil.reasons import Reason
+from hil.record import Record
+from hil.record.copies import recorded_rig
+from hil.record.rows import Layout
+from hil.replay import replay
 from hil.rig import load_rig
 from hil.spine import BenchResult, bench_rig
-from hil.spine._bench import SKIPPED, build, started
-from hil.spine._memory import input_of, output_of
+from hil.spine._bench import SKIPPED, started
+from hil.spine._build import build
+from hil.spine._memory import DRIVE, drives_of, input_of, structure
 from tests.hil.bench import EXAMPLES, ROVER, ROVER_MIT
 from tests.hil.spine.twelve import made
 
@@ -61,83 +70,200 @@ def frames(tmp_path_factory):
         axes = list(rig.axes)
         axes[1] = dataclasses.replace(axes[1], modulo=4096)
         rig = dataclasses.replace(rig, axes=tuple(axes))
-        build(rig, folder, 2, "test")
+        layout = Layout.of([axis.name for axis in rig.axes], rig.task.law)
+        build(rig, folder, 2, layout, "test", programs=True)
     words = ["cc", "-std=c99", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-fPIC"]
-    subprocess.run([*words, "-shared", "frames.c", "-o", "frames.so"], cwd=folder, check=True)
+    files = "frames.c", "exchange.c"
+    subprocess.run([*words, "-shared", *files, "-lm", "-o", "frames.so"], cwd=folder, check=True)
     return ctypes.CDLL(str(folder / "frames.so")), rig
 
 
-def test_reports_are_read_as_in_python(frames):
+LAYOUTS = ((TORQUE,), True, True), ((), False, False), ((MODE,), True, False), ((), True, True)
+"""Reports with torque, mode or neither; whether drives show modes, and guard their node."""
+
+
+def table_of(library, rig):
+    return (DRIVE * len(rig.axes)).in_dll(library, "rig_drive")
+
+
+def pair_of(frames):
+    """Drives in Python, and the same in C with their memory; each axis has another layout."""
     library, rig = frames
-    rng, law = np.random.default_rng(1), rig.task.servo
-    drives, known = make_drives(rig), ctypes.create_string_buffer(4096)
+    drives, known = make_drives(rig), drives_of(rig)()
+    library.rig_init_drives(ctypes.byref(known))
+    table = table_of(library, rig)
+    for drive, row, k in zip(drives, table, range(len(drives)), strict=True):
+        report, shows, guards = LAYOUTS[k % len(LAYOUTS)]
+        drive._configure(report, shows, guards)
+        drive._prepared = True
+        drive.accept(0x1250 if k % 2 else 0x0250)  # with and without "follows"
+        link, node = row.link, row.node
+        values = (link, node, *drive.numbers(0.0))
+        for (name, _), value in zip(row._fields_, values, strict=True):
+            setattr(row, name, value)
+    return library, rig, drives, known
+
+
+def random_frame(rng, drive, counts, trial):
+    """A report, or another frame of the drive, often a wrong one."""
+    k, node = drive.index, drive.axis.node
+    kind = rng.choice([0x180] * 12 + [0x080, 0x580, 0x700])
+    if kind == 0x180:
+        state = rng.choice([0x27] * 40 + [0x40, 0x21, 0x23, 0x07, 0x08, 0x0F, 0x00, 0x6F])
+        status = int(state) | 0x0210 | 0x1000 * (rng.random() < 0.97)
+        status = status & ~0x10 if rng.random() < 0.02 else status
+        status |= 0x800 * (rng.random() < 0.2)
+        counts[k] += rng.integers(-900, 900)
+        wrong = rng.random()
+        number = int(counts[k]) + (2**30 if k != 1 else 1500) * (wrong < 0.03)
+        number = (number + 2**31) % 2**32 - 2**31
+        data = struct.pack("<Hi", status, number)
+        torque = 9000 if trial // 300 % 2 else int(rng.choice([0, 0, 5, 40, -300]))
+        if drive._has_mode:
+            data += struct.pack("<b", 10 if rng.random() < 0.97 else 8)
+        elif drive._has_torque:
+            data += struct.pack("<h", torque)
+        data = data[: rng.integers(8)] if wrong > 0.97 else data
+    elif kind == 0x080:
+        data = struct.pack("<H6x", int(rng.choice([0, 0x8130, 0x00FF])))
+    elif kind == 0x580:
+        data = struct.pack("<BHBb3x", 0x4F, int(rng.choice([0x6061, 0x6060])), 0, 10)
+        data = data[:4] + bytes([8]) + data[5:] if rng.random() < 0.1 else data
+    else:
+        data = bytes([int(rng.choice([5, 5, 5, 0x7F, 0]))])
+        data *= int(rng.choice([1, 1, 1, 2]))
+    return int(kind) + node, data
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_frames_are_read_and_written_as_in_python(frames, seed):
+    """Random frames of drives and requests to them: reports, faults, latches, commands, asides."""
+    library, rig, drives, known = pair_of(frames)
+    rng, law = np.random.default_rng(seed), rig.task.servo
     given, feedback = input_of(rig, law)(), Feedback(len(rig.axes))
-    counts = rng.integers(-(2**31), 2**31, len(rig.axes))
+    counts = rng.integers(-(2**20), 2**20, len(rig.axes))
     counts[2] = 2**31 - 100
-    taken = refused = 0
-    for _ in range(400):
-        k, status = int(rng.integers(len(rig.axes))), int(rng.integers(2**16))
-        length = 8 if rng.random() > 0.05 else int(rng.integers(8))
-        far = rng.random() < 0.05
-        counts[k] += rng.integers(-900, 900) if not far else 2**30 if k != 1 else 1500
-        wrapped = (int(counts[k]) + 2**31) % 2**32 - 2**31
-        data = np.array([status, wrapped & 0xFFFF, wrapped >> 16 & 0xFFFF, 7], "<u2").tobytes()
-        frame = Frame(0x180 + rig.axes[k].node, length, data=(ctypes.c_uint8 * 8)(*data))
-        link = library.rig_link_of(k)
+    faults, words, many, asides = set(), set(), Frame * 2, 0
+    for trial in range(3000):
+        k = int(rng.integers(len(rig.axes)))
+        drive = drives[k]
+        if drive._latched and rng.random() < 0.1:  # it is prepared again
+            drive._latched = drive._unanswered = 0
+            known.latched[k] = known.unanswered[k] = 0
+        identifier, data = random_frame(rng, drive, counts, trial)
+        frame = Frame(identifier, len(data), data=(ctypes.c_uint8 * 8)(*data))
+        link = table_of(library, rig)[k].link
         assert library.rig_axis_of(ctypes.byref(frame), link) == k
         assert library.rig_axis_of(ctypes.byref(frame), 1 - link) == -1
-        message = can.Message(
-            arbitration_id=frame.id, data=data[:length], is_extended_id=False, check=True
-        )
+        message = can.Message(arbitration_id=identifier, data=data, is_extended_id=False)
         own = library.rig_take(
-            known, ctypes.byref(frame), k, ctypes.c_double(3.5), ctypes.byref(given)
+            ctypes.byref(known),
+            ctypes.byref(frame),
+            k,
+            ctypes.c_double(0.1 * trial),
+            ctypes.byref(given),
         )
-        assert bool(own) == drives[k].receive(message, 3.5, feedback)
-        taken, refused = taken + bool(own), refused + (not own)
-        if not own and length == 8:
-            counts[k] -= 2**30 if k != 1 else 1500
+        assert bool(own) == drive.receive(message, 0.1 * trial, feedback), trial
         if feedback.count[k]:
             assert given.position[k] == feedback.position[k]
-            assert math.isnan(given.velocity[k])
-            assert given.fault[k] == feedback.fault[k]
-            assert bool(given.enabled[k]) == bool(feedback.enabled[k])
-            assert given.count[k] == feedback.count[k]
-    assert taken > 200
-    assert refused > 20
-
-
-def test_commands_are_written_as_in_python(frames):
-    library, rig = frames
-    rng, law = np.random.default_rng(2), rig.task.servo
-    known, given = ctypes.create_string_buffer(4096), input_of(rig, law)()
-    output, drives = output_of(rig, law)(), make_drives(rig)
-    feedback, seen = Feedback(len(rig.axes)), set()
-    wishes = {
-        Action.OFF: Wanted.OFF,
-        Action.READY: Wanted.READY,
-        Action.LAW: Wanted.TORQUE,
-        Action.BRAKE: Wanted.TORQUE,
-        Action.HOLD: Wanted.TORQUE,
-    }
-    for trial in range(600):
-        k = trial % len(rig.axes)
-        status = int(rng.choice([0x40, 0x21, 0x23, 0x27, 0x07, 0x08, 0x0F, 0x00])) | 0x1210
-        data = np.array([status, 0, 0, 0], "<u2").tobytes()
-        frame = Frame(0x180 + rig.axes[k].node, 8, data=(ctypes.c_uint8 * 8)(*data))
-        library.rig_take(known, ctypes.byref(frame), k, ctypes.c_double(0.0), ctypes.byref(given))
-        message = can.Message(arbitration_id=frame.id, data=data, is_extended_id=False)
-        drives[k].receive(message, 0.0, feedback)
-        action = Action(int(rng.integers(5)))
+            assert given.time[k] == feedback.time[k]
+        measured = float(feedback.torque[k])
+        assert known.torque[k] == measured or math.isnan(measured)
+        assert given.fault[k] == feedback.fault[k], trial
+        assert bool(given.enabled[k]) == bool(feedback.enabled[k]), trial
+        assert given.count[k] == feedback.count[k]
+        assert known.invalid[k] == feedback.invalid[k]
+        faults.add(int(feedback.fault[k]))
         # Halves of the unit of the drive are rounded to even numbers.
-        torque = float(rng.integers(-4000, 4000)) * 0.5 * drives[k].scale.step
-        output.action, output.torque[k] = int(action), torque
-        sent = Frame()
-        library.rig_command(known, ctypes.byref(output), k, ctypes.byref(sent))
-        expected = drives[k].command(wishes[action], torque)
-        assert (sent.id, sent.length) == (expected.arbitration_id, len(expected.data))
-        assert bytes(sent.data[: sent.length]) == bytes(expected.data)
-        seen.add(bytes(expected.data[:2]))
-    assert len(seen) == 4  # off, shutdown, switch on, enable
+        wanted = Wanted(int(rng.choice([0, 1, 2, 2, 2, 2, 2, 2, 3])))
+        torque = float(rng.integers(-20, 20)) * 0.5 * drive.scale.step
+        sent, expected = Frame(), drive.command(wanted, torque)
+        library.rig_command(
+            ctypes.byref(known), int(wanted), ctypes.c_double(torque), k, ctypes.byref(sent)
+        )
+        assert (sent.id, bytes(sent.data[: sent.length])) == (
+            expected.arbitration_id,
+            bytes(expected.data),
+        ), trial
+        words.add(bytes(expected.data[:2]))
+        further = many()
+        count = library.rig_asides(
+            ctypes.byref(known), ctypes.c_longlong(trial), k, ctypes.byref(further)
+        )
+        others = drive.asides(trial)
+        assert count == len(others)
+        for one, other in zip(further[:count], others, strict=True):
+            assert one.id == other.arbitration_id | 0x40000000 * other.is_remote_frame
+            assert one.length == other.dlc
+            assert bytes(one.data[: one.length]) == bytes(other.data) or other.is_remote_frame
+        asides += count
+    assert asides > 100
+    assert len(words) == 5  # off, shutdown, switch on, enable, reset
+    expected = {"RESTARTED", "NOT_OPERATIONAL", "FELL", "UNNAMED", "OTHER_MODE", "OTHER_TORQUE"}
+    assert {0, 0x8130, *(int(FaultCode[name]) for name in expected)} <= faults
+
+
+def test_frames_of_other_hosts_are_noticed_as_in_python(frames):
+    library, rig, drives, _ = pair_of(frames)
+    rng, seen, table = np.random.default_rng(3), set(), table_of(library, rig)
+    for _ in range(4000):
+        node = int(rng.choice([axis.node for axis in rig.axes] + [99]))
+        first = int(rng.choice([0x000, 0x080, 0x180, 0x200, 0x600, 0x700, 0x77F]))
+        identifier = first if first in (0x000, 0x77F) or rng.random() < 0.2 else first + node
+        numbers = [0, 1, 2, 5, node, 0x23, 0x40, 0x60, 0xC2, 0x80]
+        data = bytes(map(int, rng.choice(numbers, rng.integers(4))))
+        frame = Frame(identifier, len(data), data=(ctypes.c_uint8 * 8)(*data))
+        message = can.Message(arbitration_id=identifier, data=data, is_extended_id=False)
+        for link in (0, 1):
+            own = [d for d in drives if table[d.index].link == link]
+            watching = [d for d in own if identifier in d.watched_identifiers]
+            foreign = any(d.is_foreign(message) for d in watching)
+            assert bool(library.rig_is_foreign(ctypes.byref(frame), link)) == foreign
+            seen.add((first, foreign))
+    assert {(0x000, True), (0x000, False), (0x600, True), (0x600, False)} <= seen
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_late_reports_are_found_as_in_python(frames, seed):
+    """Reports that stay away, come twice, or answer requests of some cycles before."""
+    library, rig = frames
+    n, patience = len(rig.axes), rig.policies.max_consecutive_faults
+    rng, own, found = np.random.default_rng(seed), Punctuality(n, patience), set()
+    library.rig_come.restype = ctypes.c_double
+    fields = "first", "count", "fresh", "outside", "strayed", "doubt", "caught"
+    kind = structure(
+        "Punctuality",
+        ("owed", ctypes.c_double * 1000 * n),
+        *((name, ctypes.c_int * n) for name in fields),
+        *((name, ctypes.c_int) for name in ("next", "wait", "pauses", "late")),
+    )
+    other = kind()
+    memory = ctypes.byref(other)
+    library.rig_init_punctuality(memory)
+    for cycle in range(600):
+        pausing = own.pauses
+        assert bool(other.pauses) == pausing
+        lost = 0.05 if seed > 1 else 0.002
+        came, stray = rng.random(n) < 1.0 - lost, rng.random(n) < lost
+        for k in range(n):
+            if not pausing:
+                own.ask(k, 0.5 * cycle)
+                library.rig_ask(memory, k, ctypes.c_double(0.5 * cycle))
+            for _ in range(int(came[k]) + int(stray[k])):
+                one, same = own.come(k), library.rig_come(memory, k)
+                assert one == same or (math.isnan(one) and math.isnan(same))
+        if pausing and seed % 2:
+            came = np.zeros(n, dtype=bool)
+        own.end(came.tolist(), stray.tolist(), pausing)
+        other.fresh[:], other.outside[:] = came.astype(int).tolist(), stray.astype(int).tolist()
+        library.rig_end_window(memory, int(pausing))
+        assert other.late == own.late
+        for k in range(n):
+            assert bool(library.rig_doubts(memory, k)) == own.doubts(k)
+        found |= {("pause", pausing), ("late", own.late >= 0)}
+        if own.late >= 0:
+            own.late = other.late = -1
+    assert ("pause", True) in found
 
 
 # --- the result -------------------------------------------------------------------------------
@@ -231,7 +357,7 @@ def test_a_law_that_did_not_run_holds_no_rate(seconds, waits, monkeypatch):
     rig = dataclasses.replace(rig, policies=policies)
     rig = dataclasses.replace(rig, operator=dataclasses.replace(rig.operator, timeout=1.0))
     with started(rig, 1, seconds) as bench:
-        if waits:  # the arm falls without torque, for no longer
+        if waits:
             monkeypatch.setattr("hil.spine._bench.PATIENCE", 0.06)
         bench.run()
         bench.stop()
@@ -239,6 +365,53 @@ def test_a_law_that_did_not_run_holds_no_rate(seconds, waits, monkeypatch):
     assert found.ran is not bool(waits)
     assert found.reason is (Reason.OPERATOR if waits else Reason.END)
     assert not (waits and found.passed)
+
+
+def replayed(folder):
+    """A record replayed with the rig file in it."""
+    record = Record.load(folder)
+    report = replay(record, recorded_rig(folder, record.manifest, False))
+    return record, report
+
+
+@pytest.mark.extended
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("late", [False, True])
+def test_python_recomputes_the_record_of_a_run_in_c_to_the_last_bit(late, tmp_path):
+    """Also of cycles that were skipped, after which the torque of the law is held."""
+    with started(rig_of(), 2, 60.0, tmp_path / "record") as bench:
+        assert bench.run(), bench.result()
+        bench.beat(0.4)
+        for _ in range(3 * late):
+            os.kill(bench.loop.pid, signal.SIGSTOP)
+            time.sleep(0.010)
+            os.kill(bench.loop.pid, signal.SIGCONT)
+            bench.beat(0.2)
+        bench.beat(0.6)
+        bench.stop()
+        found = bench.result()
+    assert found.reason is Reason.OPERATOR
+    assert found.complete
+    record, report = replayed(tmp_path / "record")
+    assert report.exact
+    assert not report.differences, [str(difference) for difference in report.differences]
+    assert report.passed
+    assert len(record) == found.cycles
+    assert report.judged + report.stopped > 0.9 * (found.cycles - 100)
+    assert report.left_out < 0.05 * found.cycles
+    assert (np.abs(record["residual"]).max(axis=0) > 0.0).all()
+    assert (found.skipped >= 3) or not late
+    ended = record.manifest["end"]
+    assert ended["reason"] == "OPERATOR"
+    assert ended["counters"]["cycles"] == found.cycles
+    assert ended["counters"]["skipped"] == found.skipped
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_record_has_the_rate_of_its_rig_file(tmp_path):
+    with pytest.raises(RigError, match="the rate of the rig file, 250 Hz"):
+        bench_rig(rig_of(), 500.0, 0.1, 1, tmp_path / "record")
+    assert not (tmp_path / "record").exists()
 
 
 @pytest.mark.extended

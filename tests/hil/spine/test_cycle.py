@@ -55,6 +55,65 @@ def shifted(axis, by):
     return act
 
 
+def scaled(axis, factor):
+    """From now on a drive gives a multiple of the torque that it is asked for."""
+
+    def act(loop):
+        scale = loop.drives[axis].scale
+        scale._inverse_torque *= factor
+
+    return act
+
+
+def counting(axis, factor):
+    """From now on an encoder counts a multiple of the motion."""
+
+    def act(loop):
+        scale, start = loop.drives[axis].scale, loop.feedback.position[axis]
+        scale._position *= factor
+        scale._offset += (1.0 - factor) * (start - scale._offset)
+
+    return act
+
+
+class Delay:
+    """The scale of a drive whose torque acts some cycles late."""
+
+    def __init__(self, scale, cycles):
+        self.scale, self.cycles, self.waiting = scale, cycles, []
+
+    def __getattr__(self, name):
+        return getattr(self.scale, name)
+
+    def per_mille(self, torque):
+        self.waiting.append(self.scale.per_mille(torque))
+        return self.waiting.pop(0) if len(self.waiting) > self.cycles else self.waiting[0]
+
+
+def delayed(axis, cycles):
+    """From now on the torque of a drive acts some cycles late."""
+
+    def act(loop):
+        loop.drives[axis].scale = Delay(loop.drives[axis].scale, cycles)
+
+    return act
+
+
+def stuck(axis):
+    """From now on an encoder stays where it is."""
+    return counting(axis, 0.0)
+
+
+def rough(rig):
+    """Axes with friction, coarse encoders and a part of the model that is wrong."""
+    friction = {axis.name: 0.02 * axis.torque_limit for axis in rig.axes}
+    return dataclasses.replace(
+        with_axes(rig, counts=0.1),
+        emulator=dataclasses.replace(rig.emulator, friction=friction),
+        estimator=dataclasses.replace(rig.estimator, model_error=0.3),
+    )
+
+
 def heated(rig):
     axes = [dataclasses.replace(a, continuous=0.2, thermal_time=0.05) for a in rig.axes]
     return dataclasses.replace(rig, axes=tuple(axes))
@@ -129,6 +188,23 @@ CASES = {
     "out of its range": case("OUT_OF_RANGE", turret=(-0.13, 1.2), upper_arm=(0.97, 1.5)),
     "encoder counts too much": case(
         "COUNT_SCALE", before={k: shifted(2, -0.003) for k in range(20, 80)}
+    ),
+    "wrong sign": case("WRONG_SIGN", before={20: scaled(2, -1.0)}),
+    "wheel turns against its torque": case("CONTACT", before={20: scaled(0, -1.0)}),
+    "ignored": case("IGNORED", before={20: scaled(3, 0.0)}),
+    "torque times three": case("TORQUE_SCALE", before={20: scaled(2, 3.0)}),
+    "half the torque": case("TORQUE_SCALE", before={20: scaled(4, 0.5)}),
+    "twice the counts": case("COUNT_SCALE", before={20: counting(2, 2.0)}),
+    "reversed encoder": case("WRONG_SIGN", before={20: counting(0, -1.0)}),
+    "encoder stays": case("STUCK", before={20: stuck(0)}),
+    "rough axes": case("END", change=rough),
+    "torque late": case("TORQUE_SCALE", before={8: delayed(2, 15)}),
+    "commands late": case("STALE", fault("delay", cycles=400, value=0.02, way="to_drive")),
+    "reports late": case("STALE", fault("delay", cycles=400, value=0.017, way="to_host")),
+    "slow, wrong sign": case(
+        "WRONG_SIGN",
+        change=lambda rig: with_axes(rig, speed_limit=0.2),
+        before={20: scaled(2, -1.0)},
     ),
     "little power": case("END", change=lambda rig: with_axes(rig, power_limit=0.05)),
     "hot": case("OVERHEATED", change=heated),
@@ -229,7 +305,7 @@ def test_the_folder_builds_as_its_readme_says(tmp_path):
     example = readme.split("```c")[1].split("```")[0]
     main = f'#include "rig.h"\nint main(void) {{\n{example.replace("for (;;)", "")}return 0;\n}}\n'
     (tmp_path / "c" / "main.c").write_text(main, encoding="ascii")
-    words = "cc -std=c99 -Wall -Wextra -Werror main.c rig.o graphs.o -lm -o main"
+    words = "cc -std=c99 -Wall -Wextra -Werror main.c rig.o residual.o graphs.o -lm -o main"
     subprocess.run(words.split(), cwd=tmp_path / "c", check=True)
     subprocess.run([tmp_path / "c" / "main"], check=True)
     fast = subprocess.run(

@@ -182,11 +182,12 @@ def test_acceleration_is_that_of_the_full_order_plant():
         q = model.robot.neutral() + rng.uniform(-0.5, 0.5, model.nq)
         s, u = rng.normal(size=model.ns), rng.normal(size=model.nu)
         vdot, _ = plant.acceleration(q, model.velocity(q, s), u)
-        found, inertia, held = graph(q, s, u)
+        found, inertia, held, ease = graph(q, s, u)
         rows = list(places.transmission.v)
         assert found == pytest.approx(vdot[rows], rel=1e-8, abs=1e-8)
         without, _ = plant.acceleration(q, model.velocity(q, s), np.zeros(model.nu))
         assert inertia @ (vdot - without)[rows] == pytest.approx(u, rel=1e-7, abs=1e-7)
+        assert ease @ u == pytest.approx((vdot - without)[rows], rel=1e-7, abs=1e-7)
         kept, _ = plant.acceleration(q, model.velocity(q, s), held)
         assert inertia @ (vdot - kept)[rows] == pytest.approx(u - held, rel=1e-7, abs=1e-7)
 

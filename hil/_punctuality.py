@@ -101,3 +101,13 @@ class Punctuality:
             self._next = tuple(rest)
         else:
             self._caught = [0] * len(fresh)
+
+
+def punctuality_numbers(patience: int) -> dict[str, int]:
+    """Numbers of `Punctuality` by name, for code in C."""
+    return {
+        "FAULTS": patience,
+        "DOUBTED": min(DOUBTED, patience),
+        "CONFIRMED": CONFIRMED,
+        "MOST_OWED": MOST,
+    }

@@ -1,0 +1,118 @@
+"""Where the loop of a rig runs, and the bus that connects the loop in C with an emulated rig."""
+
+import dataclasses
+import socket
+
+import can
+import pytest
+
+from hil.bus import may_have_drives, open_bus
+from hil.errors import BusError
+from hil.rig import load_rig
+from hil.spine import why_in_python
+from tests.hil.bench import EXAMPLES, FLOATER, ROVER, ROVER_MIT
+from tests.hil.test_motors_rig import GEARED, made
+from tests.ports import free_udp_port
+
+
+def datagrams(rig):
+    """The rig on a bus of datagrams."""
+    bus = dataclasses.replace(
+        rig.bus, interface="datagram", channel=str(free_udp_port()), options={}
+    )
+    return dataclasses.replace(rig, bus=bus)
+
+
+def why(rig):
+    with open_bus(rig.bus) as bus:
+        return why_in_python(rig, rig.task.law, bus)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_what_cannot_run_in_c_runs_in_python_and_says_why(tmp_path):
+    rover = datagrams(load_rig(EXAMPLES / ROVER))
+    assert why(rover) == ""
+    assert "kind mit" in why(datagrams(load_rig(EXAMPLES / ROVER_MIT)))
+    assert "source of poses" in why(datagrams(load_rig(EXAMPLES / FLOATER)))
+    plain = dataclasses.replace(rover.bus, interface="virtual", channel="plain")
+    assert "virtual has no descriptor" in why(dataclasses.replace(rover, bus=plain))
+
+
+def test_without_a_compiler_the_loop_runs_in_python():
+    assert "no C compiler" in why(datagrams(load_rig(EXAMPLES / ROVER)))
+
+
+@pytest.mark.usefixtures("compiler")
+def test_joints_that_follow_others_run_in_python(tmp_path):
+    path = made(tmp_path, {k: v for k, v in GEARED.items() if k != "bend"})
+    robot = tmp_path / "robot.toml"
+    mimic = '\n[[mimics]]\nbody = "forearm"\nof = "upper_arm"\noffset = -2.6\n'
+    robot.write_text(robot.read_text(encoding="utf-8") + mimic, encoding="utf-8")
+    task = tmp_path / "task.toml"
+    text = task.read_text(encoding="utf-8").replace('group = "R3"', 'group = "R2"')
+    text = text.replace("[0.15, 0.75, 0.15]", "[0.15, 0.75]").replace("normal = ", "# ")
+    task.write_text(text, encoding="utf-8")
+    assert "follow others" in why(datagrams(load_rig(path)))
+
+
+# -- datagrams ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ends():
+    settings = datagrams(load_rig(EXAMPLES / ROVER)).bus
+    with open_bus(settings) as one, open_bus(settings) as other:
+        yield settings, one, other
+
+
+def test_frames_cross_in_both_ways_as_they_were(ends):
+    _, one, other = ends
+    frames = [
+        can.Message(arbitration_id=0x181, data=b"\x01\x02\x03", is_extended_id=False),
+        can.Message(arbitration_id=0x080, is_extended_id=False),
+        can.Message(arbitration_id=0x7FF, data=bytes(8), is_extended_id=False),
+    ]
+    for sender, receiver in ((one, other), (other, one)):
+        for frame in frames:
+            assert sender.send(frame)
+        for frame in frames:
+            found = receiver.receive(receiver.clock.now() + 1.0)
+            assert found.equals(frame, timestamp_delta=None, check_channel=False)
+        assert receiver.receive() is None
+
+
+def test_remote_extended_and_foreign_datagrams_are_passed_over(ends):
+    settings, one, other = ends
+    one.send(can.Message(arbitration_id=0x701, is_remote_frame=True, dlc=1, is_extended_id=False))
+    one.send(can.Message(arbitration_id=0x12345, data=b"1", is_extended_id=True))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        for end in (0, 1):
+            stranger.sendto(bytes(16), ("127.0.0.1", int(settings.channel) + end))
+    assert other.receive(other.clock.now() + 0.2) is None
+    assert other.foreign == 3
+    remote = can.Message(arbitration_id=0x701, is_remote_frame=True, dlc=1, is_extended_id=False)
+    one.send(remote)
+    found, _ = other.bus._recv_internal(1.0)
+    assert found.is_remote_frame
+    assert found.dlc == 1
+
+
+def test_a_bus_of_datagrams_has_two_ends_and_no_motors(ends):
+    settings, one, other = ends
+    assert not may_have_drives(settings)
+    with pytest.raises(BusError, match="two processes already use"):
+        open_bus(settings)
+    other.close()
+    frame = can.Message(arbitration_id=0x181, data=b"1", is_extended_id=False)
+    assert all(one.send(frame) for _ in range(3))  # lost, as on a bus without other nodes
+    with open_bus(settings) as again:
+        assert again.receive() is None
+        assert one.send(frame)
+        assert again.receive(again.clock.now() + 1.0).arbitration_id == 0x181
+
+
+@pytest.mark.parametrize("channel", ["can0", "80", "65535", "1024.0"])
+def test_a_channel_of_datagrams_is_a_port(channel):
+    settings = datagrams(load_rig(EXAMPLES / ROVER)).bus
+    with pytest.raises(BusError, match="a port from 1024 to 65534"):
+        open_bus(dataclasses.replace(settings, channel=channel))
