@@ -26,6 +26,9 @@ OF_ROBOT = {
     "grip": "grip",
     "ratio": "ratio",
     "rotor": "rotor",
+    "spring_stiffness": "stiffness",
+    "spring_damping": "damping",
+    "spring_rest": "rest",
 }
 """Quantities of the robot, and what they are in the names of its numbers."""
 
@@ -44,6 +47,9 @@ QUANTITIES = {
     "grip": "Friction coefficient of wheels with `[plant.slip]`.",
     "ratio": "Gear ratio of each joint of motors.",
     "rotor": "Moment of inertia of the rotor of motors, kg m^2; of linear motors mass, kg.",
+    "spring_stiffness": "Stiffness of `[[springs]]`, by joint or `BODY to OTHER`, N m/rad or N/m.",
+    "spring_damping": "Damping of `[[springs]]`, N m s/rad or N s/m.",
+    "spring_rest": "Coordinate or length at which `[[springs]]` are not stretched, rad or m.",
     **{name: f"{kind.described}." for name, kind in KINDS.items()},
     "initial_q": "Displacement of the joint of bodies at the start: one number for each degree of "
     "freedom, rad and m; of a base along its axes.",
@@ -162,6 +168,14 @@ def _of_robot(robot: Mechanism, slip: Slip | None) -> Nominal:
     for motor in robot.motors:
         if motor.ratios:
             add(motor.name, {"ratio": ""} | ({"rotor": "kg m^2"} if motor.rotor else {}))
+    efforts = dict(zip(robot.freedom_names, robot.effort_units, strict=True))
+    for spring in robot.springs:
+        force = efforts.get(str(spring.joint), "N")
+        length = "rad" if force == "N m" else "m"
+        if f"{spring.name}.stiffness" in robot.numbers:  # no other spring has this name
+            units = {"stiffness": f"{force}/{length}", "damping": f"{force} s/{length}"}
+            units["rest"] = length
+            add(spring.name, {f"spring_{field}": unit for field, unit in units.items()})
     return found
 
 

@@ -19,6 +19,7 @@ from concur.robot._frames import Link, Seat, link_frames, with_masses
 from concur.robot._motor import Motor
 from concur.robot._rotor import Rotor, rotors
 from concur.robot._spatial import Placed
+from concur.robot._spring import Spring
 from concur.robot._steering import Linkage
 from concur.robot._wheel import Support, Wheel
 
@@ -37,17 +38,22 @@ FIELDS: dict[str, tuple[int, ...]] = {
     "support.center": (3,),
     "support.radius": (),
     "rotor": (),
+    "stiffness": (),
+    "damping": (),
+    "rest": (),
 }
-"""Fields of bodies, wheels and motors that are numbers, and the shapes of their deviations: a
-rotation deviates by a rotation vector, and the friction coefficient `grip` belongs to a plant."""
+"""Fields of bodies, wheels, motors and springs that are numbers, and the shapes of their
+deviations: a rotation deviates by a rotation vector, and the friction coefficient `grip` belongs to
+a plant."""
 
 RATIO = "ratio"
 """Field of a motor: the gear ratios of its joints, as many as it moves."""
 
 OF_MOTORS = (RATIO, "rotor")
+OF_SPRINGS = ("stiffness", "damping", "rest")
 OF_BODIES = tuple(field for field in FIELDS if field.startswith(("inertia.", "placement.")))
-OF_WHEELS = tuple(field for field in FIELDS if field not in (*OF_BODIES, *OF_MOTORS))
-"""Fields of motors, of bodies, and of wheels, which have the name of their body."""
+OF_WHEELS = tuple(f for f in FIELDS if f not in (*OF_BODIES, *OF_MOTORS, *OF_SPRINGS))
+"""Fields of motors, springs, bodies, and of wheels, which have the name of their body."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +86,15 @@ class Rim:
 
 
 @dataclass(frozen=True, eq=False)
+class Pull:
+    """Numbers of a spring, constants or expressions: stiffness, damping and rest, SI units."""
+
+    stiffness: float | Array
+    damping: float | Array
+    rest: float | Array
+
+
+@dataclass(frozen=True, eq=False)
 class Terms:
     """Numbers of a robot as the recursions use them, constants or expressions.
 
@@ -99,6 +114,8 @@ class Terms:
         Axles of the wheels of each entry of `steering`.
     rotors : tuple of Rotor
         Rotors of the motors that have an inertia.
+    springs : tuple of Pull
+        Numbers of each spring.
     """
 
     links: tuple[Link, ...]
@@ -108,6 +125,7 @@ class Terms:
     ratios: tuple[Array, ...]
     linkages: tuple[Linkage, ...]
     rotors: tuple[Rotor, ...]
+    springs: tuple[Pull, ...]
 
     @staticmethod
     def of(
@@ -117,6 +135,7 @@ class Terms:
         wheels: Sequence[Wheel],
         motors: Sequence[Motor],
         linkages: tuple[Linkage, ...],
+        springs: Sequence[Spring],
     ) -> Terms:
         """Take the numbers of a description, its size and its tensors about the centres of mass."""
         links, seats = link_frames(tree, size)
@@ -134,6 +153,7 @@ class Terms:
             tuple(constant(list(motor.ratios.values())) for motor in motors),
             linkages,
             rotors(tree, motors, seats) if any(m.rotor for m in motors) else (),
+            tuple(Pull(s.stiffness, s.damping, s.rest) for s in springs),
         )
 
 
@@ -142,7 +162,8 @@ def owners(robot: Any) -> dict[str, list[str]]:
     bodies = [body.name for body in robot.bodies]
     wheels = [wheel.body for wheel in robot.wheels]
     found = {field: bodies if field in OF_BODIES else wheels for field in FIELDS}
-    return found | {field: [motor.name for motor in robot.motors] for field in OF_MOTORS}
+    found |= {field: [motor.name for motor in robot.motors] for field in OF_MOTORS}
+    return found | {field: [spring.name for spring in robot.springs] for field in OF_SPRINGS}
 
 
 def nominal(robot: Any) -> dict[str, np.ndarray]:
@@ -167,6 +188,7 @@ def nominal(robot: Any) -> dict[str, np.ndarray]:
         "support.center": np.array([support.center for support in supports]).reshape(-1, 3),
         "support.radius": np.array([support.radius or 0.0 for support in supports]),
         "rotor": np.array([motor.rotor for motor in robot.motors]),
+        **{field: np.array([getattr(s, field) for s in robot.springs]) for field in OF_SPRINGS},
         RATIO: np.array([own + [0.0] * (most - len(own)) for own in ratios]).reshape(
             len(ratios), most
         ),
@@ -186,18 +208,22 @@ def named_numbers(robot: Any) -> dict[str, np.ndarray]:
         found[f"{motor.name}.{RATIO}"] = found[f"{motor.name}.{RATIO}"][:count]
         if not motor.rotor:
             del found[f"{motor.name}.rotor"]
+    several = [spring.name for spring in robot.springs]
+    for name in {name for name in several if several.count(name) > 1}:
+        for field in OF_SPRINGS:  # which of them a name means is unknown
+            del found[f"{name}.{field}"]
     return {name: value for name, value in found.items() if value.shape != (0,)}
 
 
 def split_name(name: str) -> tuple[str, str]:
     """Owner and field of the name of a number; both are empty if it ends with no field."""
-    ends = *OF_BODIES, *OF_WHEELS[::-1], *OF_MOTORS
+    ends = *OF_BODIES, *OF_WHEELS[::-1], *OF_MOTORS, *OF_SPRINGS
     field = next((field for field in ends if name.endswith(f".{field}")), "")
     return name[: -len(field) - 1] if field else "", field
 
 
 def changed_parts(robot: Any, numbers: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Bodies, wheels and motors of a robot with other values of some of its numbers."""
+    """Bodies, wheels, motors and springs of a robot with other values of some of its numbers."""
     changes: dict[str, dict[str, Any]] = {}
     for name, value in numbers.items():
         if name not in robot.numbers:
@@ -209,11 +235,12 @@ def changed_parts(robot: Any, numbers: Mapping[str, Any]) -> dict[str, list[Any]
         "bodies": [_changed(b, OF_BODIES, changes.get(b.name, {})) for b in robot.bodies],
         "wheels": [_changed(w, OF_WHEELS, changes.get(w.body, {})) for w in robot.wheels],
         "motors": [_changed(d, OF_MOTORS, changes.get(d.name, {})) for d in robot.motors],
+        "springs": [_changed(s, OF_SPRINGS, changes.get(s.name, {})) for s in robot.springs],
     }
 
 
 def _changed(part: Any, fields: Sequence[str], changes: Mapping[str, Any]) -> Any:
-    """A body, wheel or motor with other values of some of its fields."""
+    """A body, wheel, motor or spring with other values of some of its fields."""
     nested: dict[str, dict[str, Any]] = {}
     for field, value in changes.items():
         if field in fields:

@@ -38,7 +38,7 @@ class Spring:
     point : sequence of float
         Point of this body, in its frame, shape (3,), m.
     other : str, optional
-        Body at the other end; with `body`.
+        Body at the other end. Default: none, with `joint`.
     other_point : sequence of float
         Point of the other body, in its frame, shape (3,), m.
 

@@ -58,12 +58,12 @@ class Stretch:
 def joint_forces(tree: Tree, q: Vector, w: Vector, *, stiff: bool = True) -> Array:
     """Forces (nv,) that springs of joints need at q and the velocities w, or dampers alone."""
     forces = ca.SX(tree.nv, 1)
-    for spring in tree.springs:
+    for spring, own in zip(tree.springs, tree.terms.springs, strict=True):
         if spring.joint is not None:
             row, at = tree.freedom_names.index(spring.joint), coordinate(tree, spring.joint)
-            forces[row] += spring.damping * w[row]
+            forces[row] += own.damping * w[row]
             if stiff:
-                forces[row] += spring.stiffness * (q[at] - spring.rest)
+                forces[row] += own.stiffness * (q[at] - own.rest)
     return forces
 
 
@@ -72,32 +72,38 @@ def link_wrenches(
 ) -> list[tuple[int, Twist]]:
     """Wrenches on links that springs between points need, each with its link."""
     found: list[tuple[int, Twist]] = []
-    springs = [spring for spring in tree.springs if spring.joint is None]
+    every = zip(tree.springs, tree.terms.springs, strict=True)
+    springs = [(spring, numbers) for spring, numbers in every if spring.joint is None]
     twists = posture.twists(w) if springs else []
-    for spring in springs:
+    for spring, numbers in springs:
         own = Stretch.of(tree, spring, posture)
         # Per length of the spring, so that one without a rest length exists at zero distance.
-        pull: Any = spring.stiffness * (1.0 if stiff else 0.0)
-        if stiff and spring.rest:
-            pull -= spring.stiffness * spring.rest / own.distance
-        if spring.damping:
-            pull += spring.damping * own.rate(twists) / own.square
+        pull: Any = numbers.stiffness * (1.0 if stiff else 0.0)
+        if stiff and not _is_zero(numbers.rest):
+            pull -= numbers.stiffness * numbers.rest / own.distance
+        if not _is_zero(numbers.damping):
+            pull += numbers.damping * own.rate(twists) / own.square
         for link, inside, way in own.ends:
             force = -pull * way
             found.append((link, (force, cross(inside, force))))
     return found
 
 
+def _is_zero(number: Any) -> bool:
+    """Whether a number is zero, and no expression."""
+    return not isinstance(number, ca.SX) and number == 0.0
+
+
 def spring_energy(tree: Tree, q: Vector) -> Array:
     """Energy of all springs, J."""
     energy, posture = ca.SX(0), Posture.of(tree, q)
-    for spring in tree.springs:
+    for spring, numbers in zip(tree.springs, tree.terms.springs, strict=True):
         if spring.joint is not None:
-            square = (q[coordinate(tree, spring.joint)] - spring.rest) ** 2
+            square = (q[coordinate(tree, spring.joint)] - numbers.rest) ** 2
         else:
-            own = Stretch.of(tree, spring, posture)
-            square = (own.distance - spring.rest) ** 2 if spring.rest else own.square
-        energy += spring.stiffness * square / 2
+            own, rest = Stretch.of(tree, spring, posture), numbers.rest
+            square = own.square if _is_zero(rest) else (own.distance - rest) ** 2
+        energy += numbers.stiffness * square / 2
     return energy
 
 

@@ -197,14 +197,15 @@ class Tree(BodyTree):
     @cached_property
     def terms(self) -> Terms:
         """Numbers as the recursions use them."""
-        return Terms.of(self, self.size, self.tensors, self.wheels, self.motors, self.linkages)
+        parts = self.wheels, self.motors, self.linkages, self.springs
+        return Terms.of(self, self.size, self.tensors, *parts)
 
     @cached_property
     def numbers(self) -> Mapping[str, np.ndarray]:
         """Numbers of the description by name, SI units.
 
-        A name is that of a body, or of a motor, and a field: `hand.inertia.mass`,
-        `hand.placement.translation`, `left_wheel.radius`, `differential.ratio`.
+        A name is that of a body, a motor or a spring, and a field: `hand.inertia.mass`,
+        `hand.placement.translation`, `left_wheel.radius`, `differential.ratio`, `elbow.stiffness`.
         """
         return named_numbers(self)
 

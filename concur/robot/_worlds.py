@@ -26,8 +26,10 @@ from concur.robot._mechanism import Mechanism
 from concur.robot._numbers import (
     FIELDS,
     OF_MOTORS,
+    OF_SPRINGS,
     PAIRS,
     RATIO,
+    Pull,
     Rim,
     Terms,
     nominal,
@@ -109,6 +111,7 @@ class FreeNumbers:
         of_wheels = ("radius", "center", "support_center", "support_radius", "grip")
         owners_of |= dict.fromkeys(of_wheels, wheels)
         owners_of |= {field: [motor.name for motor in robot.motors] for field in OF_MOTORS}
+        owners_of |= {field: [spring.name for spring in robot.springs] for field in OF_SPRINGS}
         return tuple(
             f"{owners_of[kind][k]}: {kind}{rest or ''}"
             for kind, changed in self._changed.items()
@@ -163,6 +166,10 @@ class FreeNumbers:
                 return ca.reshape(found[kind][k], 3, 3).T
             return self._nominal[kind][k].reshape(3, 3)
 
+        def number(kind: str, k: int) -> Any:
+            """An input, or the number, which is tested for zero."""
+            return found[kind][k] if self._changed[kind][k] else float(self._nominal[kind][k])
+
         def start(k: int) -> tuple[Any, ...]:
             own = found["start"][k] if self._changed["start"][k].any() else None
             return tuple(self._nominal["start"][k].tolist()) if own is None else (own[0], own[1])
@@ -209,6 +216,9 @@ class FreeNumbers:
                     ratios=found["ratio"][rotor.motor][: len(rotor.places)],
                 )
                 for rotor in terms.rotors
+            ),
+            springs=tuple(
+                Pull(*(number(field, k) for field in OF_SPRINGS)) for k in range(len(robot.springs))
             ),
         )
         made = object.__new__(Mechanism)
@@ -361,6 +371,7 @@ class FreeNumbers:
             "attitude": attitudes.reshape(*attitudes.shape[:-2], 9),
             "ratio": found[RATIO],
             "rotor": found["rotor"],
+            **{field: found[field] for field in OF_SPRINGS},
             "radius": found["radius"],
             "center": found["center"],
             "support_center": found["support.center"],
@@ -399,7 +410,11 @@ class FreeNumbers:
         gears = [len(motor.ratios) for motor in robot.motors]
         exist = np.arange(found[RATIO].shape[-1]) < np.array(gears).reshape(-1, 1)
         wheels = [wheel.body for wheel in robot.wheels]
+        between = np.array([spring.joint is None for spring in robot.springs], dtype=bool)
         for field, wrong, expected in (
+            ("stiffness", found["stiffness"] < 0.0, "a stiffness of zero or more"),
+            ("damping", found["damping"] < 0.0, "a damping of zero or more"),
+            ("rest", (found["rest"] < 0.0) & between, "a length of zero or more"),
             ("radius", (found["radius"] <= 0.0) & turns, "a radius above zero"),
             ("grip", found["grip"] < 0.0, "a friction coefficient of zero or more"),
             ("rotor", found["rotor"] < 0.0, "an inertia of zero or more"),
@@ -411,8 +426,12 @@ class FreeNumbers:
         ):
             for world, k in np.argwhere(wrong):
                 came = f"{found[field][world, k]:.6g}"
-                of_motor = field == "rotor"
-                owner = f"motor `{robot.motors[k].name}`" if of_motor else f"wheel `{wheels[k]}`"
+                if field in OF_SPRINGS:
+                    owner = f"spring `{robot.springs[k].name}`"
+                elif field == "rotor":
+                    owner = f"motor `{robot.motors[k].name}`"
+                else:
+                    owner = f"wheel `{wheels[k]}`"
                 self._refuse(world, f"{owner}, `{field}`", expected, came)
         for world, k in np.argwhere(((found[RATIO] == 0.0) & exist).any(axis=-1)):
             place = f"motor `{robot.motors[k].name}`, `{RATIO}`"
@@ -479,14 +498,16 @@ def _check_free(robot: Mechanism, name: str, place: str, slips: bool) -> None:
     of_wheels = field in ("radius", "grip")
     motors = {f"{m.name}.{RATIO}" for m in robot.motors if m.ratios}
     motors |= {f"{m.name}.rotor" for m in robot.motors if m.rotor}
-    if not field or (field in OF_MOTORS and name not in motors):
+    springs = field in OF_SPRINGS and name not in robot.numbers
+    if not field or (field in OF_MOTORS and name not in motors) or springs:
         raise UnknownNameError(
             place,
-            expected=f"the name of a body or motor, and one of {', '.join(FIELDS)}, {RATIO}",
+            expected="the name of a body, motor or spring, and one of "
+            f"{', '.join(FIELDS)}, {RATIO}",
             came=shown(name),
             cure='Write for example "hand.inertia.mass".',
         )
-    index = 0 if field in OF_MOTORS else robot.index(owner)
+    index = 0 if field in (*OF_MOTORS, *OF_SPRINGS) else robot.index(owner)
 
     def refuse(wrong: Any, expected: str, came: str, cure: str) -> None:
         if wrong:

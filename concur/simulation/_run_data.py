@@ -209,6 +209,8 @@ class RunData(Stored):
             found.append("wheels")
         if tuple(model.gravity) != tuple(plant.gravity):
             found.append("gravity")
+        if tuple(model.springs) != tuple(plant.springs):
+            found.append("springs")
         return tuple(found)
 
     @property

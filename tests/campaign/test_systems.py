@@ -28,7 +28,7 @@ def test_worlds_are_runs_of_their_own() -> None:
     """Friction and start of two links, by the campaign and by a simulation without it."""
     links = chain("links")
     uncertainty = Uncertainty((FRICTION, ANGLE))
-    found = cc.verify(links.task(), 3, 1, uncertainty=uncertainty, requirements=[BOUND])
+    found = cc.verify(links.task(), 3, uncertainty=uncertainty, requirements=[BOUND])
     worlds = uncertainty.draw(range(3), seed=0)
     assert np.ptp(worlds[:, 0]) > 0.1
     for k, (friction, angle) in enumerate(worlds):
@@ -65,6 +65,4 @@ def _heavier() -> cc.LagrangianSystem:
 def test_masses_are_no_quantities_of_energies() -> None:
     mass = Quantity("mass", "upper", uniform(0.0, 0.1), unit="kg")
     with pytest.raises(ConcurError, match="plant of `links`: expected a Mechanism"):
-        cc.verify(
-            chain("links").task(), 2, 1, uncertainty=Uncertainty((mass,)), requirements=[BOUND]
-        )
+        cc.verify(chain("links").task(), 2, uncertainty=Uncertainty((mass,)), requirements=[BOUND])

@@ -188,7 +188,7 @@ def _campaign(s: Chain, folder: Path) -> bool:
     control = s.law.model.control_names[0]
     friction = Quantity("viscous", control, uniform(0.0, 0.5), unit="N m s/rad")
     bound = Requirement("error", "error y", (("error:y", -np.inf, 9.0),), 9.0, "rad")
-    found = cc.verify(s.task(), 3, 1, uncertainty=Uncertainty((friction,)), requirements=[bound])
+    found = cc.verify(s.task(), 3, uncertainty=Uncertainty((friction,)), requirements=[bound])
     return found.values.shape[0] == 3 and bool(np.isfinite(found.values).all())
 
 

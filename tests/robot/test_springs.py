@@ -303,6 +303,100 @@ def test_worlds_and_units_have_them(tmp_path: Path) -> None:
     )
 
 
+def test_numbers_of_springs_are_uncertain() -> None:
+    """Inputs of the plant, against the rebuilt robot and the forces written by hand."""
+    robot = elbow()
+    assert robot.numbers["lower to base.rest"] == 0.4
+    names = ["upper.stiffness", "upper.damping", "upper.rest", "lower to base.stiffness"]
+    names += ["lower to base.damping", "lower to base.rest"]
+    plant, rng = Plant(robot, uncertain=names), np.random.default_rng(4)
+    assert plant.n_numbers == 6
+    worlds = {name: rng.uniform(0.0, 0.3, 3) for name in names}
+    numbers = plant.numbers(worlds)
+    q, v, u = np.array([0.4, -1.0]), np.array([0.3, -0.2]), np.array([1.0, 2.0])
+    quiet = elbow(springs=())
+    pose, jacobian = quiet.pose(q, "lower"), quiet.jacobian(q, "lower")
+    end = pose[:3, :3] @ [0.3, 0, 0] + pose[:3, 3]
+    arm = pose[:3, :3] @ (jacobian[:3] + np.cross(jacobian[3:].T, [0.3, 0.0, 0.0]).T)
+    way = end - [0, 0, 0.5]
+    length = np.linalg.norm(way)
+    row = arm.T @ way / length
+    for k, p in enumerate(numbers):
+        world = {name: values[k] for name, values in worlds.items()}
+        found = plant.world_acceleration(q, v, u, p)[0]
+        rebuilt = plant.rebuilt(world)
+        np.testing.assert_allclose(found, Plant(rebuilt).acceleration(q, v, u)[0], atol=1e-9)
+        stiff, damp, rest, k2, d2, r2 = (rebuilt.numbers[name] for name in names)
+        hip = stiff * (q[0] - rest) + damp * v[0]
+        pull = hip * np.array([1.0, 0.0]) + row * (k2 * (length - r2) + d2 * (row @ v))
+        expected = np.linalg.solve(quiet.mass_matrix(q), u - quiet.bias(q, v) - pull)
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+        assert rebuilt.springs[0].stiffness == 20.0 + world["upper.stiffness"]
+    for name, least in (("upper.stiffness", -20.0), ("lower to base.rest", -0.4)):
+        own = Plant(robot, uncertain=[name])
+        own.numbers({name: np.array([least])})
+        with pytest.raises(SimulationError, match="of zero or more"):
+            own.numbers({name: np.array([least - 1e-9])})
+    own = Plant(robot, uncertain=["upper.rest"])
+    assert own.numbers({"upper.rest": np.array([-5.0])}).shape == (1, 1)
+    twice = elbow(springs=[Spring("upper", 1.0), Spring("upper", 2.0), Spring("lower", 3.0)])
+    assert "upper.stiffness" not in twice.numbers
+    with pytest.raises(UnknownNameError, match="spring"):
+        Plant(twice, uncertain=["upper.stiffness"])
+    assert Plant(twice, uncertain=["lower.stiffness"]).n_numbers == 1
+
+
+TASK = """
+name = "hold"
+robot = "elbow.toml"
+[[outputs]]
+name = "hand"
+body = "lower"
+group = "R2"
+axes = "xz"
+point = [0.5, 0.0, 0.0]
+stiffness = 25.0
+damping = 10.0
+[reference.hand]
+kind = "hold"
+[initial.q]
+upper = 0.4
+lower = -1.0
+[simulation]
+duration = 0.2
+dt = 2e-3
+[[requirements]]
+kind = "error"
+output = "hand"
+below = 0.05
+[uncertainty.spring_stiffness]
+upper = [-5.0, 5.0]
+"lower to base" = [-10.0, 10.0]
+"""
+
+
+def test_campaigns_vary_stiffness(tmp_path: Path) -> None:
+    """The error of a hand that a law holds with nominal springs, as of runs one by one."""
+    elbow().save(tmp_path / "elbow.toml")
+    (tmp_path / "task.toml").write_text(TASK)
+    task = cc.load_task(tmp_path / "task.toml")
+    found = cc.verify(task, 2)
+    worlds = task.uncertainty.draw(range(2), seed=0)
+    for k, (upper, other) in enumerate(worlds):
+        stiffness = 20.0 + upper, 60.0 + other
+        springs = [
+            replace(spring, stiffness=value)
+            for spring, value in zip(elbow().springs, stiffness, strict=True)
+        ]
+        goal, start = task.reference, (task.q0, task.s0)
+        held, world = Integrator(dt=2e-3, control_period=2e-3), elbow(springs=springs)
+        run = cc.simulate(task.robot, task.servo, goal, 0.2, *start, held, world)
+        assert run.model_differences == ("springs",)
+        largest = np.linalg.norm(run.error[:-1], axis=1).max()  # at the ticks
+        assert largest > 1e-4
+        assert found.values[k, 0] == pytest.approx(0.05 - largest, abs=1e-9)
+
+
 def test_proofs_of_tasks_refuse_them() -> None:
     task = cc.load_task("examples/rover_arm.toml")
     robot = replace(task.robot, springs=[Spring("turret", 1.0)])

@@ -150,7 +150,7 @@ def test_declarations_that_cannot_be_are_refused_with_the_reason() -> None:
         (ROBOTS["rover"], ["forearm.center"], SimulationError, "no wheel"),
         (ROBOTS["rover"], ["left_wheel.support.radius"], SimulationError, "a sphere"),
         (ROBOTS["marble"], ["ball.support.center"], SimulationError, "a plane"),
-        (ROBOTS["rover"], ["forearm.ratio"], UnknownNameError, "body or motor"),
+        (ROBOTS["rover"], ["forearm.ratio"], UnknownNameError, "a body, motor or spring"),
         (ROBOTS["odd"], ["jet.ratio"], UnknownNameError, "jet"),
         (ROBOTS["odd"], ["motor.inertia.mass"], UnknownNameError, "motor"),
         (car, ["front_right.placement.rotation"], SimulationError, "on an axle of the steering"),
