@@ -7,13 +7,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 import concur as cc
+from concur.errors import InfeasibleReferenceError
 from concur.planning import PlanLimits
 from concur.planning._targets import targets_of
 from concur.robot import Obstacle
@@ -75,13 +75,16 @@ class Measured:
 
 
 def _measured(problems: Iterator[Problem], count: int) -> list[Measured]:
-    """Plan to some goals."""
+    """Plan to some goals; problems that start in an obstacle are drawn again."""
     made = list[Measured]()
-    for k, problem in enumerate(islice(problems, count)):
-        if not k:
-            cc.plan(*problem, guesses=1)
-        begin = time.process_time()
-        found = cc.plan(*problem)
+    while len(made) < count:
+        problem = next(problems)
+        try:
+            made or cc.plan(*problem, guesses=1)
+            begin = time.process_time()
+            found = cc.plan(*problem)
+        except InfeasibleReferenceError:
+            continue
         spent = time.process_time() - begin
         refused = not found.reached and NEAREST in found.why
         failed = not found.reached and not refused
