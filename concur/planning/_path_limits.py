@@ -24,7 +24,10 @@ _BY_NAME = Expected(
 )
 
 _ONE = " to below one"
-_RANGES = {"margin": _ONE, "singular": _ONE, "apart": ", m", "tipping": ", N m"}
+_RANGES = {
+    **{"margin": _ONE, "singular": _ONE},
+    **{"room": ", rad and m", "apart": ", m", "tipping": ", N m"},
+}
 
 Floats = NDArray[np.float64]
 
@@ -51,6 +54,9 @@ class PlanLimits:
     margin : float
         Share of all torques, speeds and friction that the plan leaves to the law, a number without
         unit from 0 to below 1.
+    room : float
+        Distance that joints keep from both ends of their ranges, rad and m, for a law that follows
+        the plan with errors.
     apart : float, optional
         Least distance between the robot's own bodies, m; those that are nearer at the start, such
         as neighbours, are skipped. Default: no limit.
@@ -87,6 +93,7 @@ class PlanLimits:
     accelerations: Annotated[Any, _BY_NAME] = None
     jerks: Annotated[Any, _BY_NAME] = None
     margin: float = 0.0
+    room: NotNegative = 0.0
     apart: NotNegative | None = None
     singular: float = 0.01
     least_load: ByName = None
@@ -97,7 +104,7 @@ class PlanLimits:
     def __post_init__(self) -> None:
         for name, words in _RANGES.items():
             value, most = getattr(self, name), 1.0 if words == _ONE else np.inf
-            if value is None and most == np.inf:
+            if value is None and name in ("apart", "tipping"):
                 continue
             if not is_number(value) or not 0.0 <= value < most:
                 raise ConcurError(
@@ -148,6 +155,15 @@ def bounds_of(model: ReducedModel, limits: PlanLimits, where: str) -> Bounds:
                 at = names.index(name)
                 speeds[at] = min(speeds[at], motor.speed / abs(ratio))
     low, high = robot.limits[list(model.shape_coordinates)].T
+    low, high = low + limits.room, high - limits.room
+    if not (low < high).all():
+        k = int(np.argmin(high - low))
+        raise ConcurError(
+            f"{where}, `room`",
+            expected=f"less than half of the range of `{names[k]}`",
+            came=f"{limits.room:.6g}",
+            cure="Correct the number.",
+        )
 
     def least(given: Any, field: str, known: Sequence[str], own: Floats) -> Floats:
         return np.minimum(own, _numbers(given, f"{where}, `{field}`", known))

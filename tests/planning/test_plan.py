@@ -282,6 +282,29 @@ def test_a_goal_where_the_centre_of_mass_cannot_be_is_said(floating) -> None:
     assert there @ wanted > 0.9999 * np.linalg.norm(there) * np.linalg.norm(wanted)
 
 
+@pytest.mark.parametrize("room", [0.1, 0.3])
+def test_joints_keep_room_to_the_ends_of_their_ranges(room) -> None:
+    """A height of the hand that needs an upper arm at 1.2 rad, 0.3 rad before its range ends."""
+    robot = cc.load(ROOT / "examples/rover_rig/robot.toml")
+    model, limits = cc.reduce(robot), PlanLimits(margin=0.1, room=room)
+    hand = [cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))]
+    found = cc.plan(model, hand, ROVER, {"hand": [1.0, 0.5, 0.39]}, limits)
+    assert found.reached
+    low, high = robot.limits[5:].T
+    nearest = min((found.q[:, 5:] - low).min(), (high - found.q[:, 5:]).min())
+    assert nearest >= room - 1e-6
+    high_up = cc.plan(model, hand, ROVER, {"hand": [1.0, 0.5, 0.45]}, limits)
+    assert high_up.reached is (room == 0.1)
+
+
+def test_room_that_a_range_or_the_start_does_not_have_is_refused() -> None:
+    model = cc.reduce(cc.load(ROOT / "examples/rover_rig/robot.toml"))
+    hand = [cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))]
+    for room, words in ((1.2, "half of the range of `upper_arm`"), (0.6, "from 0.8 to 0.9")):
+        with pytest.raises(cc.errors.ConcurError, match=words):
+            cc.plan(model, hand, ROVER, {"hand": [1.0, 0.5, 0.4]}, PlanLimits(room=room))
+
+
 def test_motions_without_any_limit_but_a_speed_are_planned(floating) -> None:
     hand, start = floating.outputs, [0, 0, 0, 0.5, -1.0]
     limits = PlanLimits(speeds=2.0, singular=0.0)
