@@ -186,7 +186,8 @@ def suspicious_task(task: Task) -> tuple[str, ...]:
     found += suspicious_start(task.robot, task.q0)
     found += tuple(f"reference of {text}" for text in task.reference.warnings)
     with suppress(ConcurError):  # of a law that does not fit; whoever needs it refuses it
-        found += (*_misread(task), *_unstable(task))
+        loop = sampled_loop(task)
+        found += (*_misread(task), *([loop[1]] if loop and not loop[0] else []))
     found += (*_one_limit(task), *_late(task))
     points = [(output.name, output.point) for output in task.outputs]
     return (*found, *suspicious_points(task.robot, points))
@@ -220,21 +221,20 @@ def _late(task: Task) -> Iterator[str]:
             )
 
 
-def _unstable(task: Task) -> Iterator[str]:
-    """A law that is sampled too seldom, or acts too late, for its gains."""
+def sampled_loop(task: Task) -> tuple[bool, str] | None:
+    """Whether the gains of a servo bear sampling and latency, in words; None without them."""
     latency = task.imperfections.latency if task.imperfections else 0.0
     period = task.control_period or (task.dt if latency else 0.0)
     if not (task.law.linearizes and period):
-        return
+        return None
     longest, held = longest_latency(task.law, period, latency), f"torques held for {period:g} s"
     if longest == 0.0:
         limit = loop_margins(task.law).hold_limit
-        yield f"{held}: the errors grow; these gains need a period below {limit:.3g} s"
-    elif longest is not None:
-        yield (
-            f"{held} and a latency of {latency:g} s: the errors grow; these gains need a latency "
-            f"below {longest:.3g} s"
-        )
+        return False, f"{held}: the errors grow; these gains need a period below {limit:.3g} s"
+    held += f" and a latency of {latency:g} s"
+    if longest is None:
+        return True, f"{held}: the gains bear them"
+    return False, f"{held}: the errors grow; these gains need a latency below {longest:.3g} s"
 
 
 def _misread(task: Task) -> Iterator[str]:
