@@ -53,10 +53,16 @@ def pytest_xdist_make_scheduler(config, log):
     return LoadFileScheduling(config, log)
 
 
-def pytest_collection_finish():
-    """Let the garbage collector skip modules and the tests themselves."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection():
+    """Let the garbage collector skip modules and the tests themselves, which all stay."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(10_000, 10, 10)  # what tests leave behind is little
+        gc.enable()
 
 
 @pytest.fixture
