@@ -151,8 +151,12 @@ NAMES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 6])
-@pytest.mark.parametrize("outputs", [1, 2])
+EXTREMES = [(count, outputs) for count in (1, 6) for outputs in (1, 2)]
+BETWEEN = [(count, outputs) for count in (2, 3, 4) for outputs in (1, 2)]
+
+
+@pytest.mark.by_default(len(EXTREMES))
+@pytest.mark.parametrize(("count", "outputs"), EXTREMES + BETWEEN)
 def test_names_of_laws_are_apart_and_inside_the_figure(count: int, outputs: int) -> None:
     errors = {(f"hand {k}", "m"): np.linspace(0.01, 0.2, 5) for k in range(outputs)}
     share = np.linspace(0.2, 0.4, 5)

@@ -55,7 +55,9 @@ def campaign(tmp_path_factory):
     folder = tmp_path_factory.mktemp("campaign")
     task, out = folder / "task.toml", folder / "out"
     task.write_text(TASK)
-    result = run(task, "--samples", 6, "--search", 20, "--seed", 3, "--out", out, "--json")
+    with pytest.MonkeyPatch.context() as patch:  # fewer pixels, for speed
+        patch.setattr("concur.show.style.DPI", 30)
+        result = run(task, "--samples", 6, "--search", 20, "--seed", 3, "--out", out, "--json")
     return task, out, answer(result, "verify"), result
 
 

@@ -96,12 +96,16 @@ LAWS = {
 }
 
 
-@pytest.mark.parametrize("name", LAWS)
+# Redundant robots follow both programs by default in `test_limited_oracle.py`.
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.extended if "alone" in name else ()) for name in LAWS],
+)
 def test_torques_are_those_of_the_nearest_acceleration_within_limits(name: str) -> None:
     free, rng, met = LAWS[name](), np.random.default_rng(3), 0
     weights = {output.name: 2.0 for output in free.outputs}
     start = Q0 if "rover" in name else CHECK_A_Q0
-    for _ in range(6):
+    for _ in range(4):
         q = free.model.robot.integrate(start, 0.05 * rng.normal(size=free.nv))
         s, near = 0.3 * rng.normal(size=free.ns), 0.1 * rng.normal(size=free.nv)
         goal = np.asarray(free.output(free.model.robot.integrate(q, near)))
@@ -128,7 +132,7 @@ def test_torques_are_those_of_the_nearest_acceleration_within_limits(name: str) 
         lost = rows @ np.linalg.solve(mass, wanted - u)
         assert_close(missed, lost, 1e-7)
         met += scale < 1.0
-    assert met >= 3
+    assert met >= 2
 
 
 def test_while_no_limit_is_active_the_law_is_the_servo_to_the_last_bit() -> None:
@@ -225,8 +229,8 @@ def test_where_conditions_that_are_enough_fail_the_law_is_the_servo_until_a_limi
     matrix = rover().margins.usual[:, None] * free.decoupling(Q0) / free.margins.scales[1]
     usual = 1.0 / np.linalg.norm(np.linalg.inv(matrix))
     needed = grip_needed(robot, free.model.acceleration(Q0, still, free.torque(Q0, still, sample)))
-    met, doubtful = [], []
-    for share in (0.5, 0.97, 0.999999, 1.000001):
+    met, doubtful, plain = [], [], free.compile()
+    for share in (0.5, 0.999999, 1.000001):
         if name == "margin":
             law = rover(robot, 99.0, damping_threshold=share * usual)
         else:
@@ -236,19 +240,19 @@ def test_where_conditions_that_are_enough_fail_the_law_is_the_servo_until_a_limi
         u = tick(Q0, still, sample)
         met.append([law.limit_names[k] for k in np.flatnonzero(tick.buffers.active)])
         if not met[-1]:
-            np.testing.assert_array_equal(u, free.compile()(Q0, still, sample))
-    assert met[:3] == [[], [], []]
-    assert met[3] == (["margin"] if name == "margin" else ["grip of right_wheel"])
-    assert doubtful == [(False, False), *[(name == "grip", name == "margin")] * 3]
+            np.testing.assert_array_equal(u, plain(Q0, still, sample))
+    assert met[:2] == [[], []]
+    assert met[2] == (["margin"] if name == "margin" else ["grip of right_wheel"])
+    assert doubtful == [(False, False), *[(name == "grip", name == "margin")] * 2]
 
 
 def test_torques_are_within_a_limit_that_those_of_the_servo_exceed_by_their_last_bit() -> None:
     """Where the program sees no limit by its own rounding."""
     free, rng = Servo(cc.reduce(ROVER), [BASE, HAND], **GAINS), np.random.default_rng(0)
     ticks, rules = free.compile(), cc.Constraints(joints=False, speeds=False, holding=False)
-    for k in range(8):
+    for k in range(5):
         q = ROVER.normalize(ROVER.integrate(Q0, 0.2 * rng.normal(size=8)))
-        s, place = 0.1 * rng.normal(size=5), k % 5
+        s, place = 0.1 * rng.normal(size=5), k
         pose = free.output(q) + 0.01 * rng.normal(size=5)
         sample = ReferenceSample(pose, np.zeros(5), np.zeros(5))
         ticks.reset()

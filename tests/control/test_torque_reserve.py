@@ -87,8 +87,7 @@ def test_thrusters_that_only_push():
         assert found.holds == (sign > 0.0)
 
 
-@pytest.mark.parametrize("strong", [0.9, 1.1])
-def test_a_limit_of_a_joint_takes_torques_of_all_motors(strong):
+def test_a_limit_of_a_joint_takes_torques_of_all_motors():
     """One row: the largest acceleration away from the limit has each torque at its own limit."""
     robot = changed("forearm", limits=(-1.7, 3.0))
     free = rover(robot, 50.0)
@@ -102,17 +101,18 @@ def test_a_limit_of_a_joint_takes_torques_of_all_motors(strong):
         inverse = np.linalg.inv(mass)
         shares.append(inverse[-1] @ force / np.abs(inverse[-1]).sum())  # of 1 N m each
     assert max(shares) > 0.0
-    servo = rover(robot, strong * max(shares))
-    found = servo.torque_reserve(goal, 2.0, Q0)
-    assert found.joints == pytest.approx(1.0 / strong, rel=1e-6)
-    held = found.rows[1]
-    assert held.holds == (strong > 1.0)
-    time = path.times[few[int(np.argmax(shares))]]
-    assert held.place.endswith(f"at t = {time:.3g} s with forearm at its lower limit")
-    assert found.weight > 1.0  # alone its motor holds nothing
-    q0 = np.r_[Q0[:-1], -1.7]
-    run = cc.simulate(robot, servo, cc.references.hold(free.output(q0)), 0.2, q0, [0] * 5, dt=2e-3)
-    assert run.t[-1] == pytest.approx(0.2)  # the nearest thing, no end
+    time, q0 = path.times[few[int(np.argmax(shares))]], np.r_[Q0[:-1], -1.7]
+    here = cc.references.hold(free.output(q0))
+    for strong in (0.9, 1.1):
+        servo = rover(robot, strong * max(shares))
+        found = servo.torque_reserve(goal, 2.0, Q0)
+        assert found.joints == pytest.approx(1.0 / strong, rel=1e-6)
+        held = found.rows[1]
+        assert held.holds == (strong > 1.0)
+        assert held.place.endswith(f"at t = {time:.3g} s with forearm at its lower limit")
+        assert found.weight > 1.0  # alone its motor holds nothing
+        run = cc.simulate(robot, servo, here, 0.2, q0, [0] * 5, dt=2e-3)
+        assert run.t[-1] == pytest.approx(0.2)  # the nearest thing, no end
 
 
 def test_limits_that_contradict_each_other(monkeypatch):
@@ -167,8 +167,7 @@ def test_check_of_a_task_says_what_cannot_be_held():
     assert passed.status == "passed"
 
 
-@pytest.mark.parametrize("share", [0.999, 1.001])
-def test_loads_of_wheels_at_rest(share):
+def test_loads_of_wheels_at_rest():
     """The load of the caster from the weight of the bodies, by Pinocchio's poses."""
     robot = replace(rover().model.robot, supports={"caster": (0.75, 0.0, -0.1)})
     free = rover(robot, 50.0)
@@ -181,14 +180,15 @@ def test_loads_of_wheels_at_rest(share):
             place = away_from_axle @ np.append(body.inertia.com, 1.0)
             moment += 9.81 * body.inertia.mass * place[0]
         loads.append(moment / 0.75)
-    least = min(loads) / share
-    rules = cc.Constraints(least_load={"caster": least})
-    found = rover(robot, 50.0, constraints=rules).torque_reserve(goal, 2.0, Q0)
-    row = next(row for row in found.rows if row.quantity == "load of caster at rest, smallest")
-    assert row.value == pytest.approx(min(loads), rel=1e-9)
-    assert row.limit == least
-    assert row.holds == (share > 1.0) == found.holds
-    assert f"t = {path.times[int(np.argmin(loads))]:.3g} s" in row.place
+    for share in (0.999, 1.001):
+        least = min(loads) / share
+        rules = cc.Constraints(least_load={"caster": least})
+        found = rover(robot, 50.0, constraints=rules).torque_reserve(goal, 2.0, Q0)
+        row = next(row for row in found.rows if row.quantity == "load of caster at rest, smallest")
+        assert row.value == pytest.approx(min(loads), rel=1e-9)
+        assert row.limit == least
+        assert row.holds == (share > 1.0) == found.holds
+        assert f"t = {path.times[int(np.argmin(loads))]:.3g} s" in row.place
 
 
 @pytest.mark.parametrize("grip", [0.2, 2.0])

@@ -91,6 +91,7 @@ def test_tolerance_below_the_rounding_is_refused_with_what_is_possible(tmp_path:
         from_file(file, 1e-5, group="R")
 
 
+@pytest.mark.extended  # by default from rest to rest: `test_rounded_poses_at_100_hz_cost_no_torque`
 def test_torque_is_that_of_the_motion(tmp_path: Path) -> None:
     """A law that follows rounded poses at 100 Hz needs the torque of the exact motion."""
     robot = cc.robots.free_flyer()
@@ -299,11 +300,11 @@ def test_pieces_are_as_few_as_the_noise_allows(seed: int) -> None:
     fit = _Fit(times, rows, "R2")
     scatter = fit.scatter(100)
     first = 5
+    found = fit.balanced(first, scatter, 200)
     good = [
-        n for n in range(first, 200)
+        n for n in range(first, found + 1)
         if fit.bent(n, scatter)["m"] <= fit.noise(n) * scatter["m"]
     ]  # fmt: skip
-    found = fit.balanced(first, scatter, 200)
     assert found in good
     assert good[0] <= found <= np.ceil(1.2 * good[0])
     assert fit.balanced(good[0], scatter, 200) == good[0]

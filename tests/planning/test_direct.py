@@ -93,7 +93,7 @@ def test_first_motions_to_goals_out_of_reach_stay_finite(floater, place) -> None
     speeds = form.bounds.speeds
     rates = np.abs(np.diff(_shapes(form, start, wanted, 2.0, speeds), axis=0)) * STEPS
     assert (rates / (2.0 * speeds)).max() == pytest.approx(MOST)
-    found = cc.plan(model, outputs, q0, goals, limits)
+    found = cc.plan(model, outputs, q0, goals, limits, guesses=1)
     assert not found.reached
     assert all(np.isfinite(part).all() for part in (found.q, found.s, found.u))
     assert found.missed["hand"] > 0.5

@@ -327,7 +327,7 @@ def test_goals_at_the_edge_of_reach_are_those_of_slow_motions(place, reached) ->
     hand = [cc.Output("hand", "forearm", "R2", point=(1.0, 0, 0))]
     problem = model, hand, [0, 0, 0, 0.5, -1.0], {"hand": place}, PlanLimits(torques=5, speeds=2.0)
     assert cc.plan(*problem, time=3.0).reached is reached
-    found = cc.plan(*problem)
+    found = cc.plan(*problem, guesses=1)
     assert found.reached is reached
     assert all(row.holds is not False for row in found.rows) or not reached
     assert not reached or found.duration < 1.0
@@ -412,7 +412,8 @@ def test_wrong_options_are_refused_with_what_is_expected(rover, more, words) -> 
 def test_durations_from_a_hundredth_second_to_a_million_are_taken(floating, time) -> None:
     model, start = cc.reduce(floating.model.robot), [0, 0, 0, 0.5, -1.0]
     limits = PlanLimits(speeds=1e3)
-    here = cc.plan(model, floating.outputs, start, {"hand": [1.9, 0.0]}, limits, time=time)
+    problem = model, floating.outputs, start, {"hand": [1.9, 0.0]}, limits
+    here = cc.plan(*problem, time=time, guesses=1)
     assert here.duration == pytest.approx(time)
 
 

@@ -31,7 +31,7 @@ def compiled(folder, rig, machine=False):
     graphs = [path.name for path in written.files if path.name.startswith("graphs")]
     exact = ["cc", "-O2", "-std=c99", "-fPIC", "-ffp-contract=off"]
     strict = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
-    words = ["cc", *written.flags] if machine else [*exact, "-w"]
+    words = ["cc", *written.flags] if machine else [*exact, "-O0", "-w"]
     subprocess.run([*exact, *strict, "-c", *CYCLE], cwd=folder, check=True)
     subprocess.run([*words, "-c", *graphs], cwd=folder, check=True)
     objects = [name.replace(".c", ".o") for name in (*CYCLE, *graphs)]
