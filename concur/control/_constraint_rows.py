@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Vector, constant
+from concur.codegen import Array, Vector, constant
 from concur.control._barriers import Limit, LimitRow, Moved
 from concur.control._core import LawCore, approach
 from concur.control._holding import weights_held
 from concur.control._law import controls, least_root
+from concur.control._margins import usual_bound
 from concur.control._reading import read_each
 from concur.control._sharing import unfelt
 from concur.errors import OutputError
@@ -41,6 +42,11 @@ WEAK = 1e-2
 
 SINGULAR = 1e-12
 """Square of a margin that counts as zero, so that singular configurations have a slope."""
+
+ZONE = 0.25
+"""Width of the zone in which a least margin is kept, over the margin of a usual configuration.
+
+A joint that stretches an arm at 1 rad/s brakes in its lower half."""
 
 SIDES = 8
 """Sides of the polygons of friction; forces along and across a wheel may be as large as the circle
@@ -64,11 +70,18 @@ def limit_rows(servo: LawCore, q: Vector, v: Vector, held: bool = False) -> list
 
 
 def families(
-    servo: LawCore, q: Vector, v: Vector, sdot: Vector, torques: Vector, held: bool = False
+    servo: LawCore,
+    q: Vector,
+    v: Vector,
+    sdot: Vector,
+    torques: Vector,
+    held: bool = False,
+    margin: bool = True,
 ) -> list[list[Limit]]:
     """Constraints of a servo by kind, for a shape acceleration and controls; of forces first.
 
-    Those of the torques that hold the weight are among them on request, last.
+    Those of the torques that hold the weight are among them on request, last; that of the least
+    margin can be omitted.
     """
     limits, system = servo.constraints, servo.model.system
     if limits is None or not isinstance(system, Mechanism):
@@ -78,11 +91,18 @@ def families(
     found.append(_joints(servo, system, q, v, sdot))
     if ground is not None:
         found.append(_at_rest(servo, system, ground, q, v, sdot))
-    if limits.margin is not None:
-        found.append(_margin(servo, q, v, sdot))
+    if margin and keeps_margin(servo):
+        found.append(margin_limits(servo, q, v, sdot))
     if (clearance := limits.clearance(system)) is not None:
         found.append(_distances(servo, system, clearance, q, v, sdot))
     return [*found, weights_held(servo, q, v, sdot)] if held else found
+
+
+def keeps_margin(servo: LawCore) -> bool:
+    """Whether a servo keeps a least margin."""
+    limits = servo.constraints
+    asked = limits is not None and limits.margin is not None
+    return asked and servo.size > 0 and isinstance(servo.model.system, Mechanism)
 
 
 def needs_torques(servo: LawCore) -> bool:
@@ -152,15 +172,47 @@ def _distances(
     return _above_zero(names, moved, WEAK * robot_size(system), rate)
 
 
-def _margin(servo: LawCore, q: Vector, v: Vector, sdot: Vector) -> list[Limit]:
-    """Lower bound of the decoupling margin of the outputs beyond the least one."""
-    model, least = servo.model, servo.constraints.margin
-    at = ca.SX.sym("q", servo.nq)
-    scaled = ca.diag(constant(servo.margins.scales[0])) @ servo.decoupling(at)
-    own = ca.triu2symm(ca.triu(scaled @ solve_positive_definite(model.mass_matrix(at), scaled.T)))
-    beyond = least_root(own + SINGULAR * ca.SX.eye(servo.size)) - least
-    moved = Moved.along(servo, at, beyond, q, v, sdot)
+def margin_limits(servo: LawCore, q: Vector, v: Vector, sdot: Vector) -> list[Limit]:
+    """Lower bound of the decoupling margin of the outputs beyond the least one.
+
+    With h what it is beyond, over the width w of the zone, the function that is kept is w h in the
+    lower half of the zone, and a constant above the zone: there no motion is bounded.
+    """
+    least, at = servo.constraints.margin, ca.SX.sym("q", servo.nq)
+    width = margin_zone(servo) - least
+    beyond = ca.fmin((margin_bound(servo, at) - least) / width, 1.0)
+    upper = ca.fmax(0.0, 2.0 * beyond - 1.0)
+    kept = width * (beyond - upper**3 * (0.5 - 0.25 * upper))  # slope 1 - 3 upper^2 + 2 upper^3
+    moved = Moved.along(servo, at, kept, q, v, sdot)
     return _above_zero(["least margin"], moved, WEAK * least, approach(servo))
+
+
+def margin_bound(servo: LawCore, q: Vector) -> Array:
+    """Lower bound of the decoupling margin of the outputs, by `least_root`."""
+    mass = servo.model.mass_matrix(q)
+    scaled = ca.diag(constant(servo.margins.scales[0])) @ servo.decoupling(q)
+    own = ca.triu2symm(ca.triu(scaled @ solve_positive_definite(mass, scaled.T)))
+    return least_root(own + SINGULAR * ca.SX.eye(servo.size))
+
+
+def margin_zone(servo: LawCore) -> float:
+    """Margin above which the least margin of a servo bounds no motion."""
+    usual = usual_bound(servo.model, servo.decoupling, servo.margins.scales[0])
+    return float(servo.constraints.margin + ZONE * usual)
+
+
+def margin_at_least(servo: LawCore, q: Vector, pivot: Array) -> Array:
+    """A bound below `margin_bound` that takes fewer operations, from the pivot of the servo.
+
+    The servo's own bound is that of a redundant arm. Of as many outputs as shape velocities it is
+    1 / |K| with K = C R^-1, the inverse of the scaled matrix R in the scales C of the columns.
+    With the mass matrix M, in which the margin is measured, the inverse of R M^-1 R^T has the
+    trace ``tr R^-T M R^-1 <= tr(C^-1 M C^-1) |K|^2``, which is above its Frobenius norm.
+    """
+    if servo.redundancy is not None:
+        return pivot
+    inertias = ca.diag(servo.model.mass_matrix(q)) / servo.margins.scales[1] ** 2
+    return pivot / ca.sqrt(ca.sum1(inertias))
 
 
 def _above_zero(names: Sequence[str], moved: Moved, weak: float, rate: float) -> list[Limit]:

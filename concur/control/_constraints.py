@@ -84,7 +84,8 @@ class Constraints:
         matter. Default: none.
     margin : float, optional
         Decoupling margin from which outputs keep away, without unit, as `Servo.margin` has it;
-        reached no faster than what is left of it times `approach`. Default: none.
+        reached no faster than what is left of it times `approach`. It bounds no motion where the
+        margin is above it by more than a quarter of that of a usual configuration. Default: none.
     self_collision : sequence of tuple of str, optional
         Pairs of names of capsules on different bodies that keep away from each other likewise.
         Default: none.

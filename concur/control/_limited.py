@@ -39,7 +39,16 @@ import numpy as np
 
 from concur.codegen import LARGEST, Array, constant, quadratic_program
 from concur.control._barriers import LimitRow
-from concur.control._constraint_rows import SINGULAR, families, limit_rows
+from concur.control._constraint_rows import (
+    SINGULAR,
+    families,
+    keeps_margin,
+    limit_rows,
+    margin_at_least,
+    margin_bound,
+    margin_limits,
+    margin_zone,
+)
 from concur.control._core import OUTPUTS, LawCore, approach
 from concur.control._holding import torque_bounds
 from concur.control._law import (
@@ -111,10 +120,13 @@ def law_function(servo: LawCore, limited: bool = True) -> ca.Function:
         return law_graph(inputs, law_parts(servo, inputs, servo.damping_threshold).results)
     free, kept = _free(servo, inputs), _kept(servo)
     symbols = {name: ca.MX.sym(name, symbol.shape[0]) for name, symbol in inputs.items()}
-    *given, doubtful, near = free(*symbols.values())
+    *given, doubtful, near, zoned = free(*symbols.values())
     given += symbols.values()
     if servo.damping_threshold is not None:
         doubtful = ca.logic_or(doubtful, _damped(servo)(near, symbols["q"]))
+    if keeps_margin(servo):
+        at = [*symbols.values(), given[len(OUTPUTS)]]
+        doubtful = ca.logic_or(doubtful, _margin_met(servo)(zoned, *at))
     own = [ca.MX.sym(f"x{k}", value.shape[0]) for k, value in enumerate(given)]
     yes = ca.Function("limited", own, kept(*own))
     no = ca.Function("free", own, own[: len(OUTPUTS)])
@@ -126,7 +138,8 @@ def _free(servo: LawCore, inputs: Mapping[str, Array]) -> ca.Function:
     """The servo without limits: `OUTPUTS`, sdot, margins, and 0 if it keeps all limits for sure.
 
     Conditions that are enough take fewer operations than those that have to hold; `_kept` has them.
-    The last result is 0 if the margin is above the zone of damping for sure.
+    The last results are 0 if the margin is above the zone of damping for sure, and above that in
+    which a least margin is kept.
     """
     q, v = inputs["q"], all_velocities(servo, inputs)
     parts = law_parts(servo, inputs, None)
@@ -135,26 +148,53 @@ def _free(servo: LawCore, inputs: Mapping[str, Array]) -> ca.Function:
     for k in range(servo.nu):
         symmetric = ca.is_equal(low[k], -high[k])
         holds += [ca.fabs(u[k]) <= high[k]] if symmetric else [u[k] <= high[k], u[k] >= low[k]]
-    for limits in families(servo, q, v, parts.shape_acceleration, u, held=True):
+    for limits in families(servo, q, v, parts.shape_acceleration, u, held=True, margin=False):
         holds += [condition for limit in limits for condition in limit.kept]
     doubtful = ca.logic_not(_all(ca.vertcat(*holds)))
     results = [parts.results[name] for name in OUTPUTS[:-1]]
     results += [ca.SX(len(servo.limit_names), 1)]
     near = ca.logic_not(parts.least_usual >= (servo.damping_threshold or 0.0))
-    results += [parts.shape_acceleration, parts.margins, doubtful, near]
+    zoned = ca.SX(0)
+    if keeps_margin(servo):
+        least = margin_at_least(servo, q, parts.margins[0])
+        zoned = ca.logic_not(least >= margin_zone(servo))
+    results += [parts.shape_acceleration, parts.margins, doubtful, near, zoned]
     return ca.Function("servo", [*inputs.values()], [*map(ca.densify, results)], {"cse": True})
 
 
 def _damped(servo: LawCore) -> ca.Function:
     """Whether the law is damped, from a sign that it may be and the configuration."""
     near, q = ca.MX.sym("near"), ca.SX.sym("q", servo.nq)
-    at = ca.MX.sym("q", servo.nq)
     if servo.redundancy is not None:
+        at = ca.MX.sym("q", servo.nq)
         return ca.Function("damped", [near, at], [near])
     margin = usual_margin(servo, servo.decoupling(q))
     below = ca.Function("below", [q], [margin < servo.damping_threshold], {"cse": True})
-    never = ca.Function("never", [at], [ca.MX(0.0)])
-    return ca.Function.if_else("damped", below, never)
+    return _if("damped", below)
+
+
+def _margin_met(servo: LawCore) -> ca.Function:
+    """Whether a least margin may bound the motion: from a sign that it may, inputs and sdot.
+
+    The margin is computed where its lower bound is within the zone, its derivatives where it is
+    there itself.
+    """
+    inputs = {name: ca.SX.sym(name, size) for name, size in servo.inputs.items()}
+    q, v, sdot = inputs["q"], all_velocities(servo, inputs), ca.SX.sym("sdot", servo.ns)
+    given, options = [*inputs.values(), sdot], {"cse": True}
+    kept = [ca.vertcat(*limit.kept) for limit in margin_limits(servo, q, v, sdot)]
+    met = ca.Function("met", given, [ca.logic_not(_all(ca.vertcat(*kept)))], options)
+    zoned = ca.logic_not(margin_bound(servo, q) >= margin_zone(servo))
+    inside = ca.Function("zoned", given, [zoned], options)
+    at = [ca.MX.sym(f"x{k}", part.shape[0]) for k, part in enumerate(given)]
+    both = ca.Function("both", at, [_if("in_zone", met)(inside(*at), *at)])
+    return _if("margin_met", both)
+
+
+def _if(name: str, condition: ca.Function) -> ca.Function:
+    """A condition that is computed where a sign before its arguments is true, and else is false."""
+    at = [ca.MX.sym(f"x{k}", condition.size1_in(k)) for k in range(condition.n_in())]
+    return ca.Function.if_else(name, condition, ca.Function("never", at, [ca.MX(0.0)]))
 
 
 def _kept(servo: LawCore) -> ca.Function:

@@ -137,6 +137,30 @@ def mobility_scales(model: ReducedModel, decoupling: Callable[[np.ndarray], Arra
     return 1.0 / np.sqrt(np.where(moved > 0.0, moved, 1.0))
 
 
+def usual_bound(
+    model: ReducedModel, decoupling: Callable[[np.ndarray], Array], rows: np.ndarray
+) -> float:
+    """Median of the lower bound of the decoupling margin, `least_root`, at random configurations.
+
+    Parameters
+    ----------
+    model : ReducedModel
+        The model.
+    decoupling : callable
+        Decoupling matrix of a configuration.
+    rows : numpy.ndarray
+        Factors of its rows, shape (size,).
+
+    Returns
+    -------
+    float
+        The median, a number without unit.
+    """
+    found = rows[:, None] * _mobilities(model, decoupling) * rows
+    values = np.maximum(np.linalg.eigvalsh(found), 1e-12)
+    return float(np.median((values**-2.0).sum(axis=1) ** -0.25))
+
+
 def usual_scales(model: ReducedModel, decoupling: Callable[[np.ndarray], Array]) -> np.ndarray:
     """Factors of the rows with which random configurations have the median margin 1, (size,)."""
     rows, found = mobility_scales(model, decoupling), _mobilities(model, decoupling)

@@ -16,8 +16,15 @@ from scipy.linalg import null_space
 import concur as cc
 from concur.control import Servo
 from concur.control._barriers import LimitRow
-from concur.control._constraint_rows import limit_rows
-from concur.control._core import approach
+from concur.control._constraint_rows import (
+    limit_rows,
+    margin_at_least,
+    margin_limits,
+    margin_zone,
+)
+from concur.control._core import OUTPUTS, approach
+from concur.control._law import all_velocities, law_parts
+from concur.control._limited import _free, _margin_met
 from concur.errors import ConcurError
 from concur.outputs import Output, ReferenceSample
 from concur.robot import Capsule, Mechanism, Obstacle, robot_size, wheel_rows
@@ -198,7 +205,7 @@ def least_singular_value(servo: Servo, q: np.ndarray) -> float:
 
 @pytest.mark.parametrize("name", ["rover", "flyer"])
 def test_barriers_are_second_differences_of_what_they_keep(name: str) -> None:
-    least = 0.05
+    least = 1.9 if name == "flyer" else 0.65
     robot = FLYER if name == "flyer" else cc.robots.rover_arm()
     bodies = ("upper_arm", "hand") if name == "flyer" else ("chassis", "forearm")
     own = (
@@ -225,8 +232,8 @@ def test_barriers_are_second_differences_of_what_they_keep(name: str) -> None:
     symbol = ca.SX.sym("q", servo.nq)
     clearance = servo.constraints.clearance(servo.model.robot)
     seen = ca.Function("d", [symbol], [clearance.seen(servo.model.robot, symbol)])
-    rng = np.random.default_rng(2)
-    for _ in range(5):
+    rng, width, places = np.random.default_rng(2), margin_zone(servo) - least, list[float]()
+    for _ in range(12):
         start = servo.model.robot.integrate(
             FLYING if name == "flyer" else ROVING, 0.3 * rng.normal(size=servo.nv)
         )
@@ -251,7 +258,12 @@ def test_barriers_are_second_differences_of_what_they_keep(name: str) -> None:
                 turn, origin = pose[:3, :3], pose[:3, 3]
                 moment = turn.T @ (wrench[3:] - np.cross(origin, wrench[:3]))
                 own = [-moment[1] / 0.75 - 3.0]  # the axle is at the origin of the base
-            return np.array([*own, bound - least, *distances])
+            place = (bound - least) / width
+            # The slope of what is kept falls from 1 to 0 in the upper half of the zone.
+            slope = np.polynomial.Polynomial([1.0, 0.0, -3.0, 2.0]).integ()
+            share = min(place, 0.5) + slope(np.clip(2.0 * place - 1.0, 0.0, 1.0)) / 2.0
+            places.append(float(place))
+            return np.array([*own, width * share, *distances])
 
         h = 1e-4
         before, now, after = kept(-h), kept(0.0), kept(h)
@@ -260,6 +272,65 @@ def test_barriers_are_second_differences_of_what_they_keep(name: str) -> None:
         assert_close((wide @ sdot + drift[:, 0]), second, 1e-5)
         first = (after - before) / (2 * h)
         assert_close(low[:, 0], -(alpha**2) * now - 2 * alpha * first, 1e-6)
+    met = np.histogram(places, [-np.inf, 0.0, 0.5, 1.0, np.inf])[0]
+    assert (met > 0).all() if name == "flyer" else met[1]
+
+
+@pytest.mark.parametrize("name", ["rover", "car", "flyer", "arm"])
+def test_the_zone_of_a_least_margin_begins_far_from_usual_margins(name: str) -> None:
+    """Medians and bounds by NumPy; the cheap bound is below, and not far below."""
+    servo, rng = zoned(name, 0.01), np.random.default_rng(5)
+    symbols = {key: ca.SX.sym(key, size) for key, size in servo.inputs.items()}
+    pivot = law_parts(servo, symbols, None).margins[0]
+    cheap = ca.Function("low", [*symbols.values()], [margin_at_least(servo, symbols["q"], pivot)])
+    found, shares = [], []
+    for k in range(200):
+        q = servo.model.robot.random(rng)
+        scaled = servo.margins.scales[0][:, None] * np.asarray(servo.decoupling(q))
+        own = scaled @ np.linalg.solve(np.asarray(servo.model.mass_matrix(q)), scaled.T)
+        found.append(np.linalg.norm(np.linalg.inv(own)) ** -0.5)
+        if k < 40:
+            given = {key: np.zeros(size) for key, size in servo.inputs.items()}
+            given |= {"q": q, "pose": servo.output(q)}
+            shares.append(float(cheap(*given.values())) / found[-1])
+            assert shares[-1] <= 1.0 + 1e-9
+    assert np.median(shares) > (1.0 - 1e-6 if servo.redundancy is not None else 0.1)
+    assert margin_zone(servo) - 0.01 == pytest.approx(0.25 * np.median(found), rel=0.3)
+
+
+def zoned(name: str, least: float, **more: Any) -> Servo:
+    """A servo with a least margin, of as many outputs as shape velocities or with joints left."""
+    if name == "arm":
+        rules = cc.Constraints(**ALONE, holding=False, margin=least)
+        return scenarios()["arm-far"].servo(constraints=rules, **more)
+    made = {"rover": rover, "flyer": flyer, "car": lambda **r: GROUNDS["car"](**r)}[name]
+    return made(margin=least, holding=False)
+
+
+@pytest.mark.parametrize(("name", "least"), [("rover", 0.02), ("flyer", 0.1), ("arm", 0.3)])
+def test_no_least_margin_is_active_where_cheap_conditions_exclude_it(
+    name: str, least: float
+) -> None:
+    """A search among fast states with large demands, in the zone and beyond it."""
+    servo, rng = zoned(name, least), np.random.default_rng(6)
+    symbols = {key: ca.SX.sym(key, size) for key, size in servo.inputs.items()}
+    free, sdot = _free(servo, symbols), ca.SX.sym("sdot", servo.ns)
+    [kept] = margin_limits(servo, symbols["q"], all_velocities(servo, symbols), sdot)
+    exact = ca.Function("met", [*symbols.values(), sdot], [ca.mmin(ca.vertcat(*kept.kept))])
+    met, robot = _margin_met(servo), servo.model.robot
+    found = dict.fromkeys([(False, False), (True, False), (True, True)], 0)
+    for _ in range(600):
+        q, s = robot.random(rng), 10.0 ** rng.uniform(-1.0, 1.5) * rng.normal(size=servo.ns)
+        goal = np.asarray(servo.output(robot.integrate(q, rng.normal(size=robot.nv))))
+        sample = ReferenceSample(goal, *(10.0 * rng.normal(size=(2, servo.size))))
+        demand = dict(zip(("pose", "twist", "acceleration"), servo.flat(sample), strict=True))
+        demand |= {"q": q, "s": s, "momentum": MOMENTUM}
+        values = [demand[key] for key in servo.inputs]
+        *results, low = free(*values)
+        active = not exact(*values, results[len(OUTPUTS)])
+        assert bool(met(low, *values, results[len(OUTPUTS)])) == active
+        found[bool(low), active] += 1
+    assert min(found.values()) >= 5, found
 
 
 def test_a_barrier_that_no_acceleration_serves_asks_for_nothing() -> None:

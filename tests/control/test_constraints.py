@@ -173,7 +173,7 @@ def test_while_no_limit_is_active_the_law_is_the_servo_to_the_last_bit() -> None
 def doubts(servo: Servo, q: np.ndarray, s: np.ndarray, sample: ReferenceSample) -> tuple[Any, ...]:
     """Whether conditions that are enough leave a doubt: about limits, and about damping."""
     symbols = {name: ca.SX.sym(name, size) for name, size in servo.inputs.items()}
-    return tuple(bool(part) for part in _free(servo, symbols)(q, s, *servo.flat(sample))[-2:])
+    return tuple(bool(part) for part in _free(servo, symbols)(q, s, *servo.flat(sample))[-3:-1])
 
 
 SQUARE = {
