@@ -164,12 +164,14 @@ def _unit_row(slopes: ca.SX, c: int) -> int | None:
 def _distances(
     servo: LawCore, system: Mechanism, clearance: Clearance, q: Vector, v: Vector, sdot: Vector
 ) -> list[Limit]:
-    """Distances of capsules beyond the least ones."""
-    at = ca.SX.sym("q", system.nq)
-    beyond = clearance.seen(system, at) - ca.DM([*clearance.least.values()])
-    names, rate = [f"distance of {name}" for name in clearance.least], approach(servo)
-    moved = Moved.along(servo, at, beyond, q, v, sdot)
-    return _above_zero(names, moved, WEAK * robot_size(system), rate)
+    """Distances of capsules beyond the least ones; of boxes those of the capsules' ends too."""
+    at, names, beyond = ca.SX.sym("q", system.nq), list[str](), list[Array]()
+    seen = zip(clearance.parts(system, at), clearance.least.items(), strict=True)
+    for parts, (name, least) in seen:
+        names += [f"distance of {name}"] * parts.numel()
+        beyond.append(parts - least)
+    moved = Moved.along(servo, at, ca.vertcat(*beyond), q, v, sdot)
+    return _above_zero(names, moved, WEAK * robot_size(system), approach(servo))
 
 
 def margin_limits(servo: LawCore, q: Vector, v: Vector, sdot: Vector) -> list[Limit]:

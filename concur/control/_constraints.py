@@ -68,9 +68,9 @@ class Constraints:
     capsule : sequence, optional
         Capsules that move with bodies. Default: none.
     obstacle : sequence, optional
-        Spheres and capsules in the world or on the base from which these capsules keep away, as far
-        as torques allow; they come near no faster than their distance times `approach`. Default:
-        none.
+        Spheres, capsules and boxes in the world or on the base from which these capsules keep away,
+        as far as torques allow; they come near no faster than their distance times `approach`.
+        Default: none.
     least_load : float or mapping of str to float, optional
         Least load of wheels and supports of the robot, N: of all, or by name. Default: none.
     grip : float or mapping of str to float, optional

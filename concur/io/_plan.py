@@ -51,7 +51,7 @@ class PlanTable:
     capsule : sequence, optional
         Capsules that move with bodies. Default: around the shapes of the bodies, meshes excepted.
     obstacle : sequence, optional
-        Spheres and capsules that these capsules keep away from. Default: none.
+        Spheres, capsules and boxes that these capsules keep away from. Default: none.
     guesses : int, optional
         Largest number of guesses from which motions are sought.
     via : sequence, optional

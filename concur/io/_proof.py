@@ -98,7 +98,8 @@ class ProofTable:
     capsule : sequence, optional
         Capsules that move with bodies. Default: none.
     obstacle : sequence, optional
-        Spheres and capsules from which these capsules keep away. Default: none.
+        Spheres and capsules from which these capsules keep away; proofs reject boxes. Default:
+        none.
     expression : sequence, optional
         Formulas with limits. Default: none.
     reading : table, optional

@@ -11,7 +11,18 @@ import casadi as ca
 import numpy as np
 
 from concur.errors import OutputError
-from concur.robot import Capsule, Clearance, Mechanism, Obstacle, Shape, segment_distance
+from concur.robot import (
+    Capsule,
+    Clearance,
+    Mechanism,
+    Obstacle,
+    Shape,
+    box_distance,
+    segment_distance,
+)
+
+ROUND, BOX = 7, 19
+"""Numbers of a sphere or capsule: ends and radius; of a box half lengths and axes too."""
 
 
 def capsules_of(robot: Mechanism) -> tuple[Capsule, ...]:
@@ -90,19 +101,21 @@ def check_apart(
 class Pairs:
     """Which pairs keep a distance: capsules, kinds of obstacles, and what their rows are called.
 
-    A pair is a capsule with an obstacle, or with another capsule: numbers of both in their lists.
+    An obstacle has a frame, and is a box or not. A pair is a capsule with an obstacle, or with
+    another capsule: numbers of both in their lists.
     """
 
     capsules: tuple[Capsule, ...] = ()
     frames: tuple[str, ...] = ()
+    boxes: tuple[bool, ...] = ()
     obstacles: tuple[tuple[int, int], ...] = ()
     between: tuple[tuple[int, int], ...] = ()
     names: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
-        """Number of numbers of the obstacles: ends and radius of each."""
-        return 7 * len(self.frames)
+        """Number of numbers of the obstacles."""
+        return sum(BOX if box else ROUND for box in self.boxes)
 
 
 def pairs_of(robot: Mechanism, clearance: Clearance | None, apart: float | None) -> Pairs:
@@ -124,6 +137,7 @@ def pairs_of(robot: Mechanism, clearance: Clearance | None, apart: float | None)
     return Pairs(
         tuple(capsules),
         tuple(made.frame for made in obstacles),
+        tuple(made.box is not None for made in obstacles),
         tuple(first),
         tuple(second),
         tuple(f"distance of {a} from {b}" for a, b in words),
@@ -131,9 +145,13 @@ def pairs_of(robot: Mechanism, clearance: Clearance | None, apart: float | None)
 
 
 def numbers_of(clearance: Clearance | None) -> np.ndarray:
-    """Ends and radius of each obstacle in a row."""
-    obstacles = () if clearance is None else clearance.obstacles
-    return np.array([[*made.start, *made.end, made.radius] for made in obstacles]).ravel()
+    """Ends and radius of each obstacle in a row; of a box then half lengths and axes."""
+    found = list[float]()
+    for made in () if clearance is None else clearance.obstacles:
+        found += [*made.start, *made.end, made.radius]
+        if made.box is not None:
+            found += [*(0.5 * np.array(made.box)).tolist(), *made.turn.T.ravel().tolist()]
+    return np.array(found)
 
 
 def leasts_of(clearance: Clearance | None, apart: float | None, now: np.ndarray) -> np.ndarray:
@@ -153,14 +171,22 @@ def distances(robot: Mechanism, q: Any, pairs: Pairs, numbers: Any) -> Any:
         return tuple(pose[:3, :3] @ end + pose[:3, 3] for end in ends)
 
     own = [placed(made.body, (ca.DM(made.start), ca.DM(made.end))) for made in pairs.capsules]
-    others = []
-    for k, frame in enumerate(pairs.frames):
-        ends = numbers[7 * k : 7 * k + 3], numbers[7 * k + 3 : 7 * k + 6]
-        others.append(placed(robot.base.name, ends) if frame == "base" else ends)
-    found = [
-        segment_distance(*own[a], *others[b]) - pairs.capsules[a].radius - numbers[7 * b + 6]
-        for a, b in pairs.obstacles
-    ]
+    counts = [BOX if box else ROUND for box in pairs.boxes]
+    given = ca.vertsplit(numbers, [0, *np.cumsum(counts).tolist()])
+
+    def apart(ends: tuple[Any, Any], k: int) -> Any:
+        on_base, has = pairs.frames[k] == "base", given[k]
+        there = has[:3], has[3:6]
+        if on_base:
+            there = placed(robot.base.name, there)
+        if not pairs.boxes[k]:
+            return segment_distance(*ends, *there) - has[6]
+        turn = ca.reshape(has[10:], 3, 3)
+        if on_base:
+            turn = robot.pose(q, robot.base.name)[:3, :3] @ turn
+        return box_distance(*ends, there[0], turn, has[7:10]) - has[6]
+
+    found = [apart(own[a], b) - pairs.capsules[a].radius for a, b in pairs.obstacles]
     found += [
         segment_distance(*own[a], *own[b]) - pairs.capsules[a].radius - pairs.capsules[b].radius
         for a, b in pairs.between

@@ -117,8 +117,8 @@ def plan(
     limits : PlanLimits, optional
         Limits beside those of the robot.
     obstacles : sequence of Obstacle, or Clearance
-        Spheres and capsules that capsules around the shapes of the bodies keep away from, which
-        meshes do not have; or own capsules on bodies, with obstacles.
+        Spheres, capsules and boxes that capsules around the shapes of the bodies keep away from,
+        which meshes do not have; or own capsules on bodies, with obstacles.
     time : float or "least"
         Duration, s, or the least possible.
     via : sequence of mapping
@@ -513,7 +513,7 @@ class Planner:
         if size < 1e-3 * float(np.linalg.norm(way)) or size < 1e-9:
             return []
         half = 0.5 * float(np.linalg.norm(np.subtract(capsule.end, capsule.start)))
-        room = obstacle.radius + capsule.radius + obstacle.distance + 0.5 * half + PASSED
+        room = obstacle.extent(side) + capsule.radius + obstacle.distance + 0.5 * half + PASSED
         return [(k, own, a + share * along + (-1.0) ** turn * room / size * side)]
 
     def _refined(self, search: Search, found: Found) -> tuple[Found, Path, Floats] | None:

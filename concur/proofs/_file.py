@@ -135,8 +135,11 @@ def statement_document(
         if field.name in (*BY_OUTPUT, "torque_error"):
             names = controls if field.name == "torque_error" else outputs
             value = dict(zip(names, value, strict=True)) if value else {}
-        elif field.name == "clearance":  # pairs of capsules are no part of a statement
-            value = {"capsules": value.capsules, "obstacles": value.obstacles}
+        elif field.name == "clearance":  # pairs of capsules and boxes are no part of a statement
+            others = [plain(made) for made in value.obstacles]
+            for made in others:
+                del made["box"], made["rotation"]
+            value = {"capsules": value.capsules, "obstacles": others}
         elif field.name == "expressions":  # a function has no form in a file: a text stands for it
             value = [{**vars(one), "formula": str(one.formula)} for one in value]
         found[field.name] = plain(value)

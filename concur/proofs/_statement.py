@@ -110,6 +110,15 @@ class Statement:
                 cure="Give both, in kg m/s and kg m^2/s.",
             )
 
+        boxes = [one.name for one in self.clearance.obstacles if one.box] if self.clearance else []
+        if boxes:
+            raise OutputError(
+                f"statement of a proof, obstacle `{boxes[0]}`",
+                expected="a sphere or capsule",
+                came="a box",
+                cure="Enclose it in capsules; a servo keeps away from boxes by its `constraints`, "
+                "a plan by its obstacles.",
+            )
         if self.clearance is not None and self.clearance.between:
             raise OutputError(
                 "statement of a proof, `clearance`",

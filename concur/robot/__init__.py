@@ -52,6 +52,7 @@ from concur.robot._screw import (
     kernel,
 )
 from concur.robot._shapes import Shape
+from concur.robot._shapes import box_distance as box_distance
 from concur.robot._shapes import mesh_formats as mesh_formats
 from concur.robot._shapes import read_mesh as read_mesh
 from concur.robot._shapes import segment_distance as segment_distance

@@ -1,4 +1,4 @@
-"""Distances of capsules on bodies from each other, and from spheres and capsules elsewhere."""
+"""Distances of capsules on bodies from each other, and from spheres, capsules and boxes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from annotated_types import Len
 from concur.codegen import constant, finite_floats
 from concur.errors import OutputError, shown
 from concur.robot._mechanism import Mechanism
-from concur.robot._shapes import segment_distance
-from concur.tables import INTERNAL, Expected, NotNegative, Text, Vector3, one_of
+from concur.robot._pose import Pose
+from concur.robot._shapes import box_distance, segment_distance
+from concur.tables import INTERNAL, Expected, NotNegative, Quaternion, Text, Vector3, one_of
 
 FRAMES = ("world", "base")
 """Frames to which an obstacle may be fixed."""
@@ -147,85 +148,143 @@ class Capsule(Round):
 
 @dataclass(frozen=True)
 class Obstacle(Round):
-    """A sphere or capsule that the capsules of the robot have to keep away from.
+    """A sphere, capsule or box that the capsules of the robot have to keep away from.
 
     Parameters
     ----------
     name : str
         Its name.
     start, end : tuple of float
-        Ends of the segment in its frame (m).
+        Ends of the segment in its frame, of a box twice its centre (m).
     radius : float
-        Radius (m).
+        Radius (m); of a box, how far its points may be outside of its faces.
     frame : str
         "world", or "base": then it moves with the base, and stands for a part of it.
     distance : float
         Least distance (m).
     capsules : tuple of str, optional
         Capsules that keep it; default: all.
+    box : tuple of float, optional
+        Lengths of a box along its axes (m). Default: a sphere or capsule.
+    rotation : tuple of float
+        Unit quaternion x, y, z, w that maps coordinates of the box to those of its frame.
 
     Raises
     ------
     OutputError
-        If a number is negative or the frame is unknown.
+        If a number is negative, a length of a box is zero or both ends differ, or the frame is
+        unknown.
     """
 
     frame: str = "world"
     distance: float = 0.0
     capsules: tuple[str, ...] | None = None
+    box: tuple[float, ...] | None = None
+    rotation: tuple[float, ...] = (0.0, 0.0, 0.0, 1.0)
 
     @classmethod
     def from_table(
         cls,
         name: Text,
         start: Vector3,
-        radius: NotNegative,
+        radius: NotNegative | None = None,
         end: Vector3 | None = None,
         frame: Annotated[str, one_of(FRAMES)] = "world",
         distance: NotNegative = 0.0,
         capsules: Hundred | None = None,
+        box: Vector3 | None = None,
+        rotation: Quaternion | None = None,
+        rpy_deg: Vector3 | None = None,
     ) -> Obstacle:
-        """A sphere or capsule that capsules on bodies keep away from.
+        """A sphere, capsule or box that capsules on bodies keep away from.
 
         Parameters
         ----------
         name : str
             Name of the obstacle.
         start : sequence of float
-            Centre of a sphere, or one end of the segment of a capsule, shape (3,), m.
-        radius : float
-            Radius, m.
+            Centre of a sphere or box, or one end of the segment of a capsule, shape (3,), m.
+        radius : float, optional
+            Radius, m. Default of a box: none; spheres and capsules need one.
         end : sequence of float, optional
-            Other end of the segment, shape (3,), m. Default: a sphere.
+            Other end of the segment, shape (3,), m. Default: a sphere or box.
         frame : str, optional
             Frame of the obstacle; `base` for a part of the base.
         distance : float, optional
             Least distance of the capsules, m.
         capsules : sequence of str, optional
             Names of the capsules that keep the distance. Default: all.
+        box : sequence of float, optional
+            Lengths of a box along its axes, shape (3,), m. Default: a sphere or capsule.
+        rotation : sequence of float, optional
+            Unit quaternion x, y, z, w, shape (4,), which maps coordinates of the box to those of
+            the frame. Default: not turned.
+        rpy_deg : sequence of float, optional
+            Roll, pitch and yaw of the box, shape (3,), deg, in place of `rotation`. Default: none.
 
         Returns
         -------
         Obstacle
             The obstacle.
 
+        Raises
+        ------
+        OutputError
+            If a sphere or capsule has no radius, or is turned.
+
         Examples
         --------
         >>> Obstacle.from_table("ball", (2.0, 0.0, 0.0), 0.5).end
         (2.0, 0.0, 0.0)
+        >>> Obstacle.from_table("table", (1.0, 0.0, 0.7), box=(0.6, 1.2, 0.04)).box
+        (0.6, 1.2, 0.04)
         """
+        turned = rotation is not None or rpy_deg is not None
+        if box is None and (radius is None or turned):
+            raise OutputError(
+                f"obstacle `{name}`",
+                expected="a `radius` of a sphere or capsule, or lengths of a `box`",
+                came="a rotation without `box`" if turned else "neither",
+                cure="Give one of them.",
+            )
+        own = Pose.from_table(rotation=rotation, rpy_deg=rpy_deg).rotation
         keeping = None if capsules is None else tuple(capsules)
-        return cls(name, start, start if end is None else end, radius, frame, distance, keeping)  # type: ignore[arg-type]
+        last = start if end is None else end
+        return cls(name, start, last, radius or 0.0, frame, distance, keeping, box, own)  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        where = f"obstacle `{self.name}`"
         if self.frame not in FRAMES or not 0.0 <= self.distance < np.inf:
             raise OutputError(
-                f"obstacle `{self.name}`",
+                where,
                 expected=f"`frame` out of {', '.join(FRAMES)} and a `distance` of zero or more, m",
                 came=f"{shown(self.frame)} and {self.distance:g}",
                 cure="Correct it.",
             )
+        if self.box is None:
+            return
+        lengths = finite_floats(self.box, f"{where}, `box`", (3,))
+        if not (lengths > 0.0).all() or self.start != self.end:
+            raise OutputError(
+                f"{where}, `box`",
+                expected="three lengths above zero, m, and its centre as `start`",
+                came="another `end`" if self.start != self.end else shown(lengths.tolist()),
+                cure="Omit `end`." if self.start != self.end else "Correct them.",
+            )
+        object.__setattr__(self, "box", tuple(lengths.tolist()))
+        object.__setattr__(self, "rotation", Pose(self.start, self.rotation).rotation)
+
+    @property
+    def turn(self) -> np.ndarray:
+        """Rotation matrix of a box in its frame, shape (3, 3)."""
+        return Pose(self.start, self.rotation).rotation_matrix
+
+    def extent(self, way: np.ndarray) -> float:
+        """How far it reaches from its segment along a direction (3,), at most, m."""
+        sides = np.zeros(3) if self.box is None else np.array(self.box) / 2.0
+        size = float(np.linalg.norm(way)) or 1.0
+        return self.radius + float(sides @ np.abs(self.turn.T @ way)) / size
 
 
 @dataclass(frozen=True)
@@ -335,6 +394,26 @@ class Clearance:
         casadi.SX
             Shape (pairs,), m.
         """
+        return ca.vertcat(*(parts[0] for parts in self.parts(robot, q)))
+
+    def parts(self, robot: Any, q: ca.SX) -> list[ca.SX]:
+        """Distance of each pair, and of parts whose nearest points move without jumps.
+
+        A capsule along a face of a box is nearest with one end or the other. What keeps away from
+        the box then keeps both away.
+
+        Parameters
+        ----------
+        robot : Mechanism
+            The robot.
+        q : casadi.SX
+            Its configuration, shape (nq,).
+
+        Returns
+        -------
+        list of casadi.SX
+            For each pair its distance, for a box and a capsule then those of both ends, m.
+        """
         own = {made.name: made for made in self.capsules}
         poses = {"world": ca.SX.eye(4), "base": robot.pose(q, robot.base.name)}
         pairs: list[tuple[Capsule, Round, Any]] = [
@@ -346,10 +425,15 @@ class Clearance:
             turn, origin = pose[:3, :3], pose[:3, 3]
             return tuple(turn @ constant(np.array(at)) + origin for at in (made.start, made.end))
 
-        found = [
-            segment_distance(*placed(one, robot.pose(q, one.body)), *placed(other, pose))
-            - one.radius
-            - other.radius
-            for one, other, pose in pairs
-        ]
-        return ca.vertcat(*found)
+        found = []
+        for one, other, pose in pairs:
+            ends, room = placed(one, robot.pose(q, one.body)), one.radius + other.radius
+            there = placed(other, pose)
+            if isinstance(other, Obstacle) and other.box is not None:
+                turn, half = pose[:3, :3] @ constant(other.turn), constant(np.array(other.box) / 2)
+                segments = [ends] if one.start == one.end else [ends, ends[:1] * 2, ends[1:] * 2]
+                parts = [box_distance(*part, there[0], turn, half) for part in segments]
+            else:
+                parts = [segment_distance(*ends, *there)]
+            found.append(ca.vertcat(*parts) - room)
+        return found

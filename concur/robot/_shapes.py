@@ -208,6 +208,59 @@ def _point_distance(p: ca.SX, a: ca.SX, b: ca.SX) -> ca.SX:
     return _length(p - a - ca.fmin(ca.fmax(share, 0.0), 1.0) * way)
 
 
+def box_distance(a: ca.SX, b: ca.SX, centre: ca.SX, turn: ca.SX, half: ca.SX) -> ca.SX:
+    """Distance of the segment from a to b (3,) from a box.
+
+    The box has a centre (3,), axes as columns of `turn` (3, 3), and half lengths (3,). Where they
+    overlap the distance is below zero: the shortest way out. Half of the derivative of the
+    squared distance by the share of the segment is a chain of lines that rises; it crosses zero at
+    the nearest point. Its corners are where the segment enters or leaves a slab of the box.
+    """
+    a, way = turn.T @ (a - centre), turn.T @ (b - a)
+    b = a + way
+    shares = [ca.SX(0), ca.SX(1)]
+    for i in range(3):
+        moving = way[i] != 0.0
+        for end in (-half[i], half[i]):
+            met = (end - a[i]) / ca.if_else(moving, way[i], 1.0)
+            shares.append(ca.if_else(moving, ca.fmax(0.0, ca.fmin(1.0, met)), 0.0))
+    slopes = [ca.dot(way, _outside(a + share * way, half)) for share in shares]
+    (low, first), (high, last) = ((shares[k], slopes[k]) for k in (0, 1))
+    for share, slope in zip(shares, slopes, strict=True):
+        below = ca.logic_and(slope <= 0.0, share >= low)
+        above = ca.logic_and(slope >= 0.0, share <= high)
+        low, first = ca.if_else(below, share, low), ca.if_else(below, slope, first)
+        high, last = ca.if_else(above, share, high), ca.if_else(above, slope, last)
+    rise = last - first
+    part = ca.if_else(rise > 0.0, -first / ca.if_else(rise > 0.0, rise, 1.0), 0.5)
+    apart = _length(_outside(a + (low + part * (high - low)) * way, half))
+    gap = _largest_gap(a, b, half)
+    return ca.if_else(gap > 0.0, apart, gap)
+
+
+def _outside(p: ca.SX, half: ca.SX) -> ca.SX:
+    """Vector from the nearest point of a box to a point (3,)."""
+    return p - ca.fmin(ca.fmax(p, -half), half)
+
+
+def _largest_gap(a: ca.SX, b: ca.SX, half: ca.SX) -> ca.SX:
+    """Largest gap between a segment and a box along directions that can separate them.
+
+    These are normals of faces of the box, and of planes through an edge and the segment.
+    """
+    middle, own = (a + b) / 2.0, (b - a) / 2.0
+    found = ca.mmax(ca.fabs(middle) - half - ca.fabs(own))
+    square = ca.sumsqr(own)
+    for k in range(3):
+        across = ca.cross(ca.SX.eye(3)[:, k], own)
+        size = ca.sumsqr(across)
+        apart = size > PARALLEL * square
+        gap = ca.fabs(ca.dot(across, middle)) - ca.dot(half, ca.fabs(across))
+        gap /= ca.sqrt(ca.if_else(apart, size, 1.0))
+        found = ca.if_else(apart, ca.fmax(found, gap), found)
+    return found
+
+
 def _length(way: ca.SX) -> ca.SX:
     """Length of a vector, with finite derivatives where it is zero: there 1e-15."""
     return ca.sqrt(ca.fmax(ca.sumsqr(way), TINY))

@@ -7,14 +7,16 @@ import dataclasses
 import pickle
 from pathlib import Path
 
+import casadi as ca
 import numpy as np
 import pytest
 
 import concur as cc
 from concur.planning import PlanLimits
+from concur.planning._clearances import distances, numbers_of, pairs_of
 from concur.planning._direct import direct_guess
 from concur.planning._graphs import KEPT_AS, KEPT_PROBLEMS, Graphs
-from concur.robot import Obstacle
+from concur.robot import Capsule, Clearance, Obstacle
 from tests.planning.test_direct import formed
 
 ROOT = Path(__file__).parents[2]
@@ -81,6 +83,41 @@ def test_obstacles_are_numbers_of_the_same_functions() -> None:
         seen = np.linalg.norm(points - [1.2, y], axis=1).min() - radius - np.hypot(0.4, 0.1) / 2
         assert row.value == pytest.approx(seen, abs=0.01)
         assert len(vars(model)[KEPT_AS]) == 1
+
+
+@pytest.mark.parametrize("frame", ["world", "base"])
+def test_distances_of_boxes_in_plans_are_those_of_limits(frame: str) -> None:
+    robot, rng = cc.robots.rover_arm(), np.random.default_rng(3)
+    own = (Capsule.of(robot, "forearm"), Capsule.of(robot, "upper_arm"))
+    size = {"box": (0.3, 0.2, 0.1), "rpy_deg": (20.0, 30.0, 40.0), "radius": 0.01}
+    block = Obstacle.from_table("block", (0.3, 0.4, 0.2), frame=frame, **size)
+    ball = Obstacle("ball", (0.0, 1.0, 0.2), (0.0, 1.2, 0.2), 0.1)
+    scene, q = Clearance(own, (block, ball)), ca.SX.sym("q", robot.nq)
+    numbers, pairs = numbers_of(scene), pairs_of(robot, scene, None)
+    assert len(numbers) == pairs.size
+    found = [distances(robot, q, pairs, ca.DM(numbers)), scene.seen(robot, q)]
+    both = ca.Function("both", [q], found)
+    for _ in range(20):
+        one, other = map(np.array, both(robot.random(rng)))
+        np.testing.assert_allclose(one, other, atol=1e-13)
+
+
+@pytest.mark.extended
+def test_a_box_in_the_way_is_passed() -> None:
+    """Points of the chassis' middle line keep away from a box that stands in the way."""
+    robot = cc.load(ROOT / "examples/rover_rig/robot.toml")
+    base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    block = Obstacle.from_table("block", (1.2, 0.05, 0.0), box=(0.1, 0.4, 1.0), distance=0.02)
+    limits, q0 = PlanLimits(speeds=5.0), [0, 0, 0, 0, 0, 0.2, 1.0, -1.6]
+    found = cc.plan(cc.reduce(robot), [base], q0, {"base": [2.4, 0.0]}, limits, [block])
+    assert found.reached
+    points = np.array([
+        (robot.pose(q, "chassis") @ [x, 0.0, 0.0, 1.0])[:2] - [1.2, 0.05]
+        for q in found.q for x in np.linspace(-0.1, 0.5, 61)
+    ])  # fmt: skip
+    apart = np.linalg.norm(np.maximum(np.abs(points) - [0.05, 0.2], 0.0), axis=1).min()
+    assert apart >= np.hypot(0.4, 0.1) / 2 + 0.02 - 1e-3
+    assert any("block" in row.quantity for row in found.rows)
 
 
 def test_few_functions_are_kept_the_last_used_ones() -> None:

@@ -9,13 +9,15 @@ import casadi as ca
 import coal
 import numpy as np
 import pytest
+from scipy.optimize import lsq_linear
+from scipy.spatial.transform import Rotation
 
 from concur.certify import Status
 from concur.errors import ConcurError, OutputError
 from concur.proofs import Capsule, Clearance, Obstacle, prove_task
 from concur.proofs._attack import Attack
 from concur.proofs._sampled import counterexample
-from concur.robot import segment_distance
+from concur.robot import box_distance, segment_distance
 from tests.proofs._rover import NEAR, prover, rover, states, swept
 
 T = 0.05
@@ -101,6 +103,92 @@ def test_derivatives_of_distances_are_finite() -> None:
         at, way = rng.normal(size=(2, 4, 3))
         rise = float(value(*(at + 1e-6 * way)) - value(*(at - 1e-6 * way))) / 2e-6
         assert np.array(slope(*at)[0]).ravel() @ way.ravel() == pytest.approx(rise, abs=1e-7)
+
+
+def boxes() -> tuple[ca.Function, ca.Function]:
+    """Distance of a segment from a box, and its slopes."""
+    symbols = [ca.SX.sym(name, size) for name, size in zip("abch", (3, 3, 3, 3), strict=True)]
+    turn = ca.SX.sym("turn", 3, 3)
+    given, x = [*symbols[:3], turn, symbols[3]], ca.vertcat(*symbols[:2])
+    found = box_distance(*given)
+    slopes = [ca.gradient(found, x), ca.hessian(found, x)[0]]
+    return ca.Function("d", given, [found]), ca.Function("slope", given, slopes)
+
+
+def drawn(rng: np.random.Generator, case: int) -> tuple[np.ndarray, ...]:
+    """A segment and a box: points, along an edge or a face, and axes of the world."""
+    (a, b, centre), half = rng.normal(size=(3, 3)), rng.uniform(0.05, 1.0, 3)
+    turn = Rotation.random(random_state=rng).as_matrix()
+    if case % 6 == 1:
+        b = a
+    if case % 6 == 2:
+        b = a + rng.normal() * turn[:, rng.integers(3)]
+    if case % 6 == 3:
+        b = a + turn[:, :2] @ rng.normal(size=2)
+    if case % 6 == 4:
+        turn, centre = np.eye(3), np.zeros(3)
+        a, b, half = np.round(a, 1), np.round(b, 1), np.round(half, 1) + 0.1
+    return a, b, centre, turn, half
+
+
+def test_distances_from_boxes_are_those_of_least_squares_and_of_another_library() -> None:
+    """Outside the least distance of points on the segment and in the box; inside the way out."""
+    function, slope = boxes()
+    rng, inside = np.random.default_rng(0), 0
+    for case in range(400):
+        a, b, centre, turn, half = drawn(rng, case)
+        own = float(function(a, b, centre, turn, half))
+        assert all(np.isfinite(np.array(part)).all() for part in slope(a, b, centre, turn, half))
+        along = [a - b] if (a != b).any() else []
+        ends = [*half, *np.ones(len(along))]
+        starts = [*-half, *np.zeros(len(along))]
+        square = np.column_stack([turn, *along])
+        nearest = lsq_linear(square, a - centre, (starts, ends), tol=1e-14, method="bvls")
+        if own > 0.0:
+            assert own == pytest.approx(np.linalg.norm(nearest.fun), abs=1e-12), case
+            continue
+        inside += 1
+        assert np.linalg.norm(nearest.fun) < 1e-7, case
+        box = coal.Box(*(2.0 * half)), coal.Transform3s(turn, centre)
+        small = 1e-3
+        shapes = *hull(a, b, small), *box
+        expected = coal.distance(*shapes, coal.DistanceRequest(), coal.DistanceResult())
+        assert own - small == pytest.approx(expected, abs=1e-6), case
+    assert inside > 40
+
+
+def test_slopes_of_distances_from_boxes_are_differences() -> None:
+    """First and second ones, where the nearest points do not jump."""
+    (value, slope), rng, seen = boxes(), np.random.default_rng(1), 0
+    for case in range(0, 240, 6):
+        a, b, *box = drawn(rng, case)
+        x, way, h = np.array([a, b]), rng.normal(size=(2, 3)), 1e-4
+        before, now, after = (float(value(*(x + k * h * way), *box)) for k in (-1, 0, 1))
+        first, second = (np.array(part) for part in slope(a, b, *box))
+        assert first.ravel() @ way.ravel() == pytest.approx((after - before) / (2 * h), abs=1e-2)
+        found = way.ravel() @ second @ way.ravel()
+        seen += abs(found - (after - 2 * now + before) / h**2) < 1e-3 * max(1.0, abs(found))
+    assert seen >= 36  # of 40
+
+
+def test_boxes_have_lengths_and_a_centre_and_no_proof() -> None:
+    table = {"name": "table", "start": (1.0, 0.0, 0.7)}
+    made = Obstacle.from_table(**table, box=(0.6, 1.2, 0.04), rpy_deg=(0.0, 0.0, 90.0))
+    assert (made.box, made.radius, made.start == made.end) == ((0.6, 1.2, 0.04), 0.0, True)
+    np.testing.assert_allclose(made.turn[:, 0], [0.0, 1.0, 0.0], atol=1e-15)
+    assert made.extent(np.array([2.0, 0.0, 0.0])) == pytest.approx(0.6)
+    assert BALL.extent(np.array([2.0, 0.0, 0.0])) == BALL.radius
+    for more, text in (
+        ({}, "a `radius` of a sphere or capsule"),
+        ({"radius": 0.1, "rpy_deg": (0.0, 0.0, 90.0)}, "a rotation without `box`"),
+        ({"box": (0.6, 0.0, 0.04)}, "three lengths above zero"),
+        ({"box": (0.6, 1.2, 0.04), "end": (1.0, 0.0, 0.8)}, "Omit `end`"),
+        ({"box": (0.6, 1.2)}, "box"),
+    ):
+        with pytest.raises(ConcurError, match=text):
+            Obstacle.from_table(**table, **more)
+    with pytest.raises(OutputError, match=r"obstacle `table`: expected a sphere or capsule"):
+        replace(NEAR, clearance=Clearance(ARM, (BALL, made)))
 
 
 def test_capsules_are_those_of_the_bodies_shapes() -> None:
