@@ -85,7 +85,16 @@ EASE = 1e-9
 """Price of controls that make no force on the shape, against accelerations of the same effort."""
 
 INNER = 100.0
-"""Price of internal accelerations at the least margin, over their kinetic energy; 0 at twice it."""
+"""Price of accelerations at the least margin, over their kinetic energy; 0 at twice it."""
+
+OUTER = 0.3
+"""Price of accelerations of the outputs in their scales, over that and the square of the margin.
+
+With less, internal motion rests later; with more, it is so fast that torques held for 1 ms miss the
+least margin by more than 3e-4."""
+
+LEAST = 0.05
+"""Least margin below which the outputs' price grows no further, so that rounding stays small."""
 
 TINY = 1e-30
 """Keeps divisors from zero."""
@@ -322,9 +331,10 @@ def _posed(
     torques, _, turned = controls(model, q, forces, servo.torque_weights)
     torque_map, torque = torques[:, : servo.ns], torques @ ca.vertcat(sdot, 1)
     scaled = ca.diag(constant(servo.margins.scales[0] * _weights(servo))) @ found.decoupling
-    metric, more = mass + scaled.T @ scaled, servo.nu - model.nd
+    metric, more, firmer = mass + scaled.T @ scaled, servo.nu - model.nd, ca.SX(1)
     if servo.redundancy is not None and servo.constraints and servo.constraints.margin is not None:
-        metric += _inner_price(servo, mass, found.decoupling, inputs["margins"][0])
+        price, firmer = _price_at_margin(servo, mass, found.decoupling, inputs["margins"][0])
+        metric += price
     if more:
         weights = np.ones(servo.nu) if servo.torque_weights is None else servo.torque_weights
         effort = ca.sum1(constant(weights) * ca.sum2(torque_map**2))
@@ -359,21 +369,28 @@ def _posed(
     values |= {"residual": found.residual, "decoupling": found.decoupling, "error": found.error}
     values |= {"pivot": ca.if_else(usable, ca.fmin(pivot, others), 0.0), "usable": usable}
     values |= {"side": found.side * turned, "damped": damped, "lower": lower, "upper": upper}
-    values["slack"] = SLACK + soft
+    values["slack"] = (SLACK + soft) / firmer
     return program, values
 
 
-def _inner_price(servo: LawCore, mass: Array, decoupling: Array, margin: Array) -> Array:
-    """Price of internal accelerations near the least margin, beside that of the kinetic energy.
+def _price_at_margin(
+    servo: LawCore, mass: Array, decoupling: Array, margin: Array
+) -> tuple[Array, Array]:
+    """Price of accelerations near the least margin, beside the kinetic energy; how firm rows get.
 
-    There the outputs pull without end, and what keeps the margin pushes internal motion
-    too. With light joints it would turn without end, as it does not follow from a potential.
+    There the outputs pull without end, and what keeps the margin pushes internal motion too. In the
+    metric of the kinetic energy this pull does not follow from a potential, and internal motion
+    slides on without end. In constant units of the outputs it is that of their errors: the arm
+    comes to rest where no internal motion brings them nearer to their goals. The least margin makes
+    this price that of the kinetic energy along the direction that is about to be lost. Rows become
+    as much firmer.
     """
     scaled = ca.diag(constant(servo.margins.scales[0])) @ decoupling
     own = scaled @ solve_positive_definite(mass, scaled.T) + SINGULAR * ca.SX.eye(servo.size)
     inner = mass - scaled.T @ solve_positive_definite(own, scaled)
     near = ca.fmax(0.0, 2.0 - margin / servo.constraints.margin)
-    return INNER * near**2 * inner
+    price, outer = INNER * near**2, OUTER / max(servo.constraints.margin, LEAST) ** 2
+    return price * (inner + outer * scaled.T @ scaled), 1.0 + price * outer
 
 
 def _weights(servo: LawCore) -> np.ndarray:

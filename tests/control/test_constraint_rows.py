@@ -417,13 +417,13 @@ def test_out_of_reach_the_arm_stops_at_its_margin(name: str, least: float, back:
     found = passage(scenario, "constrained", law)
     assert not found.ended
     margins = [least_singular_value(law.servo, q) for q in found.q[::20]]
-    assert least * (1 - 1e-3) < min(margins) < 2 * least
+    assert least - 3e-4 < min(margins) < 2 * least
     assert law.said["least margin"].mean() > 0.1
     first, last = (round(t / PERIOD) for t in scenario.limited_rest)
     change = np.diff(found.u[first:last], axis=0)
     assert (change[1:] * change[:-1] < 0.0).mean() < 0.05
-    assert np.abs(change).max() < 1e-5 * scenario.torques.max()
-    assert np.abs(found.v[first:last]).max() < 0.05  # internal motion comes to rest too
+    assert np.abs(change).max() < 1e-6 * scenario.torques.max()
+    assert np.abs(found.v[first:last]).max() < 0.01  # internal motion comes to rest too
     assert found.errors[-1].max() < back
 
 

@@ -199,13 +199,15 @@ def test_limits_of_weights_are_less_firm_from_a_share_of_their_fastest_approach_
         assert slack[row] == pytest.approx(expected, rel=1e-6)
 
 
-def test_internal_accelerations_cost_more_below_twice_the_least_margin_alone() -> None:
-    """Internal ones do not move the outputs; 100 times their kinetic energy at the least margin."""
+def test_accelerations_cost_more_below_twice_the_least_margin_alone() -> None:
+    """Internal ones 100 times their kinetic energy at the least margin, outputs in their scales."""
     start, rng = LAWS["redundant rover"][1], np.random.default_rng(0)
     free = LAWS["redundant rover"][0]()
     mass = np.asarray(free.model.mass_matrix(start))
     scaled = free.margins.scales[0][:, None] * np.asarray(free.decoupling(start))
     inner = null_space(scaled) @ rng.normal(size=free.ns - free.size)
+    outer = np.linalg.solve(mass, scaled.T) @ rng.normal(size=free.size)
+    size = float((scaled @ outer) @ (scaled @ outer))
     energy, margin = inner @ mass @ inner, free.margin(start)
     for share, price in (
         (0.4, 0.0),
@@ -219,3 +221,5 @@ def test_internal_accelerations_cost_more_below_twice_the_least_margin_alone() -
         metric = posed(limited, start, np.zeros(free.ns))[0][: free.ns, : free.ns]
         found = inner @ (metric - mass) @ inner / energy
         assert found == pytest.approx(price, rel=5e-3, abs=1e-9)
+        found = outer @ (metric - mass) @ outer / size - 0.1**2
+        assert found == pytest.approx(0.3 * price / (share * margin) ** 2, rel=5e-3, abs=1e-9)
