@@ -103,19 +103,20 @@ def test_distances_of_boxes_in_plans_are_those_of_limits(frame: str) -> None:
 
 
 @pytest.mark.extended
-def test_a_box_in_the_way_is_passed() -> None:
+@pytest.mark.parametrize(("long", "wide", "y"), [(0.3, 0.1, 0.1), (0.1, 0.4, 0.25)])
+def test_a_box_in_the_way_is_passed(long: float, wide: float, y: float) -> None:
     """Points of the chassis' middle line keep away from a box that stands in the way."""
     robot = cc.load(ROOT / "examples/rover_rig/robot.toml")
     base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
-    block = Obstacle.from_table("block", (1.2, 0.05, 0.0), box=(0.1, 0.4, 1.0), distance=0.02)
+    block = Obstacle.from_table("block", (1.2, y, 0.0), box=(long, wide, 1.0), distance=0.02)
     limits, q0 = PlanLimits(speeds=5.0), [0, 0, 0, 0, 0, 0.2, 1.0, -1.6]
     found = cc.plan(cc.reduce(robot), [base], q0, {"base": [2.4, 0.0]}, limits, [block])
     assert found.reached
     points = np.array([
-        (robot.pose(q, "chassis") @ [x, 0.0, 0.0, 1.0])[:2] - [1.2, 0.05]
+        (robot.pose(q, "chassis") @ [x, 0.0, 0.0, 1.0])[:2] - [1.2, y]
         for q in found.q for x in np.linspace(-0.1, 0.5, 61)
     ])  # fmt: skip
-    apart = np.linalg.norm(np.maximum(np.abs(points) - [0.05, 0.2], 0.0), axis=1).min()
+    apart = np.linalg.norm(np.maximum(np.abs(points) - [long / 2, wide / 2], 0.0), axis=1).min()
     assert apart >= np.hypot(0.4, 0.1) / 2 + 0.02 - 1e-3
     assert any("block" in row.quantity for row in found.rows)
 
