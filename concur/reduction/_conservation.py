@@ -20,7 +20,7 @@ import numpy as np
 
 from concur.reduction._model import ReducedModel, check_model
 from concur.reduction._search import ROUNDING, Search, acting_on, read_tolerance
-from concur.robot import joint_names, joint_place, joint_places, unknown_name
+from concur.robot import as_tree, joint_names, joint_place, joint_places, unknown_name
 
 SAMPLES = 6
 """Random states at which conservation is tested."""
@@ -164,6 +164,8 @@ def conservation(model: ReducedModel, joint: str, tolerance: float = ROUNDING) -
     'd/dt p[left_wheel] = Xi[left_wheel, right_wheel] s[right_wheel] + u[left_wheel]'
     """
     check_model(model, "conservation")
+    if not joint_places(model.system):
+        as_tree(model.system, f"conservation of `{model.name}`")
     tolerance = read_tolerance(tolerance, "conservation")
     return tested(Search(model), joint, tolerance, f"model of `{model.name}`, `joint`")
 

@@ -163,9 +163,9 @@ def _any_system(
             "Leave it out, declare `symmetry` of a LagrangianSystem, or describe the bodies.",
         )
     model = by_symmetry(system, momentum) if symmetric else _by_rows(system)
-    if stages is None:
-        return model
-    return further_stages(model, read_stages(system, stages), tolerance)
+    if stages is not None:
+        return further_stages(model, read_stages(system, stages), tolerance)
+    return with_hint(model, tolerance) if joint_places(system) else model
 
 
 def _by_rows(system: System) -> ReducedModel:

@@ -212,7 +212,7 @@ class Motion(Stored):
     def _momenta(self) -> list[np.ndarray]:
         """Spatial momentum, and that of the shape velocities alone."""
         model: Any = self.model
-        robot = model.system
+        robot = model.system if model.keeps_momentum else model.robot
 
         def results(q: Array, s: Array) -> list[Array]:
             inner = ca.SX(model.nv, 1)

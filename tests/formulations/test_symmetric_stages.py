@@ -77,6 +77,10 @@ def test_stages_are_those_of_the_tree(theta: float) -> None:
         residual, own = model.chain[0].momentum_residual(q, model.velocity(q, s))
         assert abs(residual).max() < 1e-14 + 1e-13 * abs(own).max()
     assert "tip" in model.reason
+    first = cc.reduce(energies(driven, robot=robot), MU)
+    assert 'unactuated and keeps its momentum: stages="auto"' in first.reason
+    assert first.audit()["CON2"].why.endswith("`concur check --stages auto`")
+    assert "stages" not in cc.reduce(satellite()).reason  # springs push its modes
     assert cc.reduce(energies(driven, robot=robot), MU, stages="auto").shape_names == ("arm",)
 
 

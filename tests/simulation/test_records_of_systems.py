@@ -111,7 +111,6 @@ def test_what_needs_bodies_names_what_to_do_instead(made):
         ("run.error, run.margin", lambda: servo.feasibility(GOAL, 1.0)),
         ("run.error, run.margin", lambda: servo.audit(GOAL, 1.0)),
         ("path of the joints itself", lambda: cc.laws.joint_reference(servo, GOAL, 1.0)),
-        ("integrability", servo.model.audit),
         ("run.energy_balance", lambda: run.momentum_drift),
         ("`symmetry`", lambda: cc.reduce(system, momentum=[0.0] * 6)),
         ("`margin` and `pose_error`", lambda: cc.singularities(system, servo.outputs, [0.1, 1])),
