@@ -337,8 +337,10 @@ def test_a_supervisor_that_is_silent_stops_the_loop_in_c(in_c, tmp_path):
 def test_python_recomputes_a_run_of_the_loop_in_c(in_c, tmp_path):
     """Its result has what that of the loop in Python has."""
     rig = load_rig(in_c)
-    with EmulatorProcesses(rig) as emulator, beating(rig.operator.port):
-        wishes = SessionOptions(Mode.DRIVE, 1.5, tmp_path / "record", "port", TOKEN)
+    with EmulatorProcesses(rig) as emulator:
+        wishes = SessionOptions(
+            Mode.DRIVE, 1.5, tmp_path / "record", heartbeat="auto", emulated=True
+        )
         result = run_session(rig, wishes)
         assert until(lambda: not any(report.enabled for report in emulator.drives()), 5.0)
     outcome = result.outcome
@@ -362,6 +364,7 @@ def test_a_fault_stops_the_loop_in_c_by_its_name(in_c, tmp_path):
 
         def inject():
             if until(lambda: runs(emulator)):
+                time.sleep(0.4)
                 emulator.fault(Fault("drive_fault", "turret", value=0x7305))
 
         thread = threading.Thread(target=inject)
