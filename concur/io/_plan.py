@@ -80,8 +80,11 @@ class PlanTable:
 
 def read_planned(
     table: PlanTable, outputs: Sequence[Output], path: str | PathLike[str]
-) -> Reference:
-    """Reference of all outputs from the file of a plan."""
+) -> tuple[Reference, dict[str, dict[str, Any]]]:
+    """Reference of all outputs from the file of a plan, and the tables that a task has of them.
+
+    There are none of outputs in SE(2), whose tables in tasks are paths in the plane.
+    """
     file = table.path(path)
     cure = f"Run `concur plan {path}`, or write [reference.<output>] for each output."
     found = read_json(file, "the file of a plan", cure)
@@ -119,14 +122,18 @@ def read_planned(
         )
     with located(file, "", "outputs"):
         times = as_floats(found["t"], "times")
-        each = []
+        each, written = list[Reference](), dict[str, dict[str, Any]]()
         for o in outputs:
             poses, twists, accelerations = (
                 as_floats(parts[o.name].get(k), f"{k} of `{o.name}`")
                 for k in ("poses", "twists", "accelerations")
             )
             each.append(table_of(times, poses, twists, accelerations, o.group))
-        return references.stack(*each)
+            if o.group != "SE2":
+                rows = {"poses": poses, "twists": twists, "accelerations": accelerations}
+                own = {name: value.tolist() for name, value in rows.items()}
+                written[o.name] = {"kind": "table", "times": times.tolist(), **own}
+        return references.stack(*each), written
 
 
 def _is_unchanged(found: Any) -> bool:

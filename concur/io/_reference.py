@@ -86,6 +86,7 @@ MAKERS: dict[str, Callable[..., Reference]] = {
     "rest_to_rest": references.rest_to_rest,
     "circle": references.circle,
     "waypoints": references.waypoints,
+    "table": references.table,
     "screw": references.screw,
     "file": references.from_file,
 }

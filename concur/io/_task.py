@@ -827,6 +827,7 @@ def _read(path: str | PathLike[str], planning: bool = False) -> Task:
         read_configuration(rule.posture, robot, path, "[servo.redundancy.posture]")
     # The joints of the velocities exist; the model determines those that are free later.
     start, momentum, velocities = read_state(task.initial, task.momentum, robot, path)
+    planned: Mapping[str, Any] | None = None
     if planning:
         if task.initial.start is not None:
             cure = "Write `q`, and `s` if it moves."
@@ -836,7 +837,7 @@ def _read(path: str | PathLike[str], planning: bool = False) -> Task:
             )  # fmt: skip
         reference = references.stack(*[_at_origin(output) for output in outputs])
     elif task.plan is not None:
-        reference = read_planned(task.plan, outputs, path)
+        reference, planned = read_planned(task.plan, outputs, path)
     else:
         tables = task.reference
         still = {k for k, x in tables.items() if x.get("kind") == "hold" and "point" not in x}
@@ -874,7 +875,7 @@ def _read(path: str | PathLike[str], planning: bool = False) -> Task:
         robot_file=task.robot if is_robot_file(task.robot) else None,
         operating=None if task.operating is None else read_operating(data, robot, path),
         proof=None if task.proof is None else _proof(data, outputs, task, path),
-        reference_tables=task.reference,
+        reference_tables=task.reference if planned is None else planned,
     )
     if task.plan is not None and not planning:
         check_planned(read, task.plan)

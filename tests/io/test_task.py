@@ -305,12 +305,15 @@ KINDS = {
     "circle": 'kind = "circle"\ncenter = [0, 0]\nradius = 1\nperiod = 20\nphase = 0.3',
     "waypoints": 'kind = "waypoints"\ntimes = [0, 9]\npoints = [[0, 0], [1, 0]]\nrates = '
     "[[1, 0], [1, 0]]",
+    "table": 'kind = "table"\ntimes = [0, 9]\nposes = [[0, 0], [1, 0]]\ntwists = [[1, 0], [1, 0]]\n'
+    "accelerations = [[0, 0.1], [0, 0]]",
 }
 BUILT = {
     "hold": references.hold([1.0, 2.0]),
     "rest_to_rest": references.rest_to_rest([0, 0], [1, 0], duration=5, begin=1),
     "circle": references.circle([0, 0], radius=1, period=20, phase=0.3),
     "waypoints": references.waypoints([0, 9], [[0, 0], [1, 0]], [[1, 0], [1, 0]]),
+    "table": references.table([0, 9], [[0, 0], [1, 0]], [[1, 0], [1, 0]], [[0, 0.1], [0, 0]], "R2"),
 }
 POLYNOMIAL = 'kind = "polynomial"\ncoefficients = [[0.0, 0.0], [0.3, 0.0]]'
 

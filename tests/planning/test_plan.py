@@ -13,8 +13,10 @@ import pytest
 from scipy.interpolate import CubicSpline
 
 import concur as cc
+from concur.io import load_proof_task
 from concur.planning import PlanLimits, _to_goal
 from concur.robot import Obstacle
+from concur.writers import to_toml
 from tests.benchmarks._plans import CASES
 from tests.oracles import Pinocchio
 from tests.planning.test_made_for import hashed
@@ -443,6 +445,11 @@ def test_a_task_takes_its_references_from_its_plan(tmp_path, planned) -> None:
     task = cc.load_task(path)
     np.testing.assert_allclose(task.reference(0.5).pose, found.reference(0.5).pose, atol=1e-12)
     assert task.simulate().status == "passed"
+    proved = load_proof_task(to_toml(task.robot), task.proof_text())  # the file of a proof
+    for t in (-0.2, 0.0, 0.31, 0.777, found.duration, 3.0):
+        for part in ("pose", "twist", "acceleration"):
+            own = getattr(task.reference(t), part)
+            np.testing.assert_array_equal(getattr(proved.reference(t), part), own)
     assert cc.load_result(file).status == "passed"
     document = json.loads(file.read_text(encoding="utf-8"))
     hand = document["outputs"]["hand"]

@@ -118,11 +118,11 @@ def waypoints(
 
 
 def table(
-    times: ArrayLike,
-    poses: ArrayLike,
-    twists: ArrayLike | None = None,
-    accelerations: ArrayLike | None = None,
-    group: str | None = None,
+    times: Annotated[ArrayLike, InFiles(Numbers)],
+    poses: Annotated[ArrayLike, InFiles(Points)],
+    twists: Annotated[ArrayLike | None, InFiles(Rows)] = None,
+    accelerations: Annotated[ArrayLike | None, InFiles(Rows)] = None,
+    group: Group = None,
 ) -> Reference:
     """Pass through samples of a motion, with their velocities and accelerations.
 
@@ -141,8 +141,8 @@ def table(
         Left-trivialised velocities (m/s, rad/s). Default: those of the cubic spline through the
         coordinates, whose error falls with the third power of the time between samples.
     accelerations : array_like, shape (k, n), optional
-        Time derivatives of the twists. Default: those of the spline through the twists, or, without
-        twists, through the coordinates.
+        Time derivatives of the twists (m/s^2, rad/s^2). Default: those of the spline through the
+        twists, or, without twists, through the coordinates.
     group : str, optional
         Group of the output, such as "R3xSO3"; without it the table is in R^np.
 
