@@ -100,7 +100,7 @@ def test_torques_and_accelerations_are_those_of_both_programs(name: str) -> None
     free = make()
     model, robot = free.model, free.model.robot
     start = robot.normalize(start)
-    for _ in range(8):
+    for _ in range(6):
         q = robot.integrate(start, 0.1 * rng.normal(size=free.nv))
         s = rng.uniform(-0.35, 0.35, free.ns)
         near = robot.integrate(q, 0.15 * rng.normal(size=free.nv))

@@ -173,7 +173,8 @@ def test_other_files_are_no_plans(tmp_path, planned, text) -> None:
 def test_a_plan_that_failed_is_not_passed_by_its_word(tmp_path, planned) -> None:
     """A limit that the goal breaks: the saved plan failed, also after one writes that it passed."""
     limits = TASK.replace("[1.3, 0.4]", "[9.0, 0.4]")
-    path = written(tmp_path, planned, limits)
+    timed = limits.replace("[plan.goals]", "[plan]\ntime = 3.0\n[plan.goals]")  # sooner done
+    path = written(tmp_path, planned, timed)
     found = cc.io.plan_task(*cc.io.load_goal(path))
     file = found.save(tmp_path / "task.plan.json")
     with pytest.raises(DescriptionError, match="a plan that reaches its goal, got failed"):
