@@ -168,6 +168,9 @@ Set `input.run` to start the law; it starts in the first cycle in which `output.
 `input.stop` for a reason from outside, such as `RIG_OPERATOR`. After a stop the cycle brakes, or
 holds, as the policies of the rig demand; then the action is `RIG_OFF` until `rig_init`.
 
+If your loop may be delayed between the step and the commands, call `rig_check` in between: it stops
+with `RIG_LATE` if a report has become too old.
+
 Your loop has to do what the loop in Python does around the cycle: check units, prove the watchdog
 of every drive before the first torque, take frames of other hosts as `RIG_FOREIGN`, and stop at
 the operator's word.

@@ -44,9 +44,14 @@ class CCycle:
 
     def __init__(self, library, rig, law):
         self.input, self.output = input_of(rig, law)(), output_of(rig, law)()
-        self._step = library.rig_step
+        self._step, self._check = library.rig_step, library.rig_check
         self._memory = ctypes.create_string_buffer(1 << 20)  # more than any rig needs
         library.rig_init(self._memory, None)
+
+    def check(self, now):
+        """Check the reports again, before the commands."""
+        pointers = self._memory, ctypes.byref(self.input)
+        self._check(*pointers, ctypes.c_double(now), ctypes.byref(self.output))
 
     def step(self, **given):
         """One cycle; the outputs as numbers and arrays."""

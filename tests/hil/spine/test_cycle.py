@@ -3,11 +3,13 @@
 import dataclasses
 import subprocess
 
+import numpy as np
 import pytest
 
 from hil.emulator import Fault
 from hil.errors import RigError
-from hil.guard import Flag, State
+from hil.guard import Flag, Limits, State
+from hil.latch import Action
 from hil.reasons import Reason
 from hil.rig import Policy, load_rig
 from hil.spine import export_rig
@@ -265,6 +267,27 @@ def test_c_gives_what_machine_code_in_python_gives(law, motors, tmp_path):
     assert not differences(cycle, loop)
     assert any(found["flags"] & Flag.HELD for found in loop.found)
     assert (loop.active > 20) == (law == "limits")
+
+
+@pytest.mark.parametrize(("share", "late"), [(0.99, False), (1.01, True)])
+def test_reports_that_grow_too_old_in_a_cycle_stop_it_before_its_commands(share, late, tmp_path):
+    rig = rig_of()
+    _, loop = recorded(rig, tmp_path / "record", 0.2)
+    cycle = CCycle(compiled(tmp_path / "c", rig), rig, rig.task.servo)
+    states = [found["state"] for found in loop.found]
+    for given in loop.given[: states.index(State.RUN) + 20]:
+        before = cycle.step(**given)
+    assert before["state"] == State.RUN
+    assert before["torque"].any()
+    oldest = min(given["time"])
+    cycle.check(oldest + share * Limits.from_rig(rig).largest_age)
+    output = cycle.output
+    assert output.reason == (Reason.LATE if late else Reason.NONE)
+    assert output.action == (Action.BRAKE if late else Action.LAW)
+    # Old reports brake nothing.
+    expected = np.where(late, 0.0, before["torque"])
+    assert (np.array(output.torque) == expected)[np.argmin(given["time"])]
+    assert not cycle.step(**given)["torque"].any() or not late
 
 
 def test_what_c_cannot_do_is_refused(tmp_path):

@@ -1,12 +1,16 @@
 """Where the loop of a rig runs, and the bus that connects the loop in C with an emulated rig."""
 
+import contextlib
 import dataclasses
 import socket
+from unittest import mock
 
 import can
 import pytest
 
+from hil._compiled import CompiledController
 from hil.bus import may_have_drives, open_bus
+from hil.controller import Controller
 from hil.errors import BusError
 from hil.rig import load_rig
 from hil.spine import why_in_python
@@ -116,3 +120,18 @@ def test_a_channel_of_datagrams_is_a_port(channel):
     settings = datagrams(load_rig(EXAMPLES / ROVER)).bus
     with pytest.raises(BusError, match="a port from 1024 to 65534"):
         open_bus(dataclasses.replace(settings, channel=channel))
+
+
+@pytest.mark.parametrize(("echoes", "runs"), [(True, "Python"), (None, "Python"), (False, "C")])
+def test_an_adapter_that_may_echo_frames_has_the_loop_in_python(echoes, runs, monkeypatch):
+    """In C every echo would be a frame of another host."""
+    calls = []
+    monkeypatch.setattr(Controller, "_loop", lambda self: calls.append("Python"))
+    one = CompiledController.__new__(CompiledController)
+    one.bus, one.rig = mock.Mock(echoes=echoes), load_rig(EXAMPLES / ROVER)
+    one.latch = mock.Mock(arm=mock.Mock(side_effect=lambda: calls.append("C") or 1 / 0))
+    with contextlib.suppress(ZeroDivisionError):
+        one._loop()
+    assert calls == [runs]
+    assert one.place.startswith(runs)
+    assert ("echoes" in one.place) == (runs == "Python")
