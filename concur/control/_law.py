@@ -200,7 +200,7 @@ class LawParts(NamedTuple):
         sdot, shape (ns,).
     margins : casadi.SX
         Bounds of the margin: of the outputs, and that of wheels and controls, shape (2,).
-    least_usual : casadi.SX
+    least_usual, decoupling : casadi.SX
         As of `ShapeCommand`.
     """
 
@@ -208,6 +208,7 @@ class LawParts(NamedTuple):
     shape_acceleration: Array
     margins: Array
     least_usual: Array
+    decoupling: Array
 
 
 def law_parts(servo: LawCore, inputs: Mapping[str, Array], threshold: float | None) -> LawParts:
@@ -222,7 +223,8 @@ def law_parts(servo: LawCore, inputs: Mapping[str, Array], threshold: float | No
     rate = integral_rate(servo, found.error, found.missed) if servo.nz else ca.SX(0, 1)
     margins = ca.vertcat(found.pivot, others)
     results |= {"zdot": rate}
-    return LawParts(results, found.shape_acceleration, margins, found.least_usual)
+    known = found.least_usual, found.decoupling
+    return LawParts(results, found.shape_acceleration, margins, *known)
 
 
 def integral_rate(servo: LawCore, error: Array, missed: Array) -> Array:

@@ -129,10 +129,10 @@ def law_function(servo: LawCore, limited: bool = True) -> ca.Function:
         return law_graph(inputs, law_parts(servo, inputs, servo.damping_threshold).results)
     free, kept = _free(servo, inputs), _kept(servo)
     symbols = {name: ca.MX.sym(name, symbol.shape[0]) for name, symbol in inputs.items()}
-    *given, doubtful, near, zoned = free(*symbols.values())
+    *given, known, doubtful, near, zoned = free(*symbols.values())
     given += symbols.values()
     if servo.damping_threshold is not None:
-        doubtful = ca.logic_or(doubtful, _damped(servo)(near, symbols["q"]))
+        doubtful = ca.logic_or(doubtful, _damped(servo)(near, known, symbols["q"]))
     if keeps_margin(servo):
         at = [*symbols.values(), given[len(OUTPUTS)]]
         doubtful = ca.logic_or(doubtful, _margin_met(servo)(zoned, *at))
@@ -144,7 +144,7 @@ def law_function(servo: LawCore, limited: bool = True) -> ca.Function:
 
 
 def _free(servo: LawCore, inputs: Mapping[str, Array]) -> ca.Function:
-    """The servo without limits: `OUTPUTS`, sdot, margins, and 0 if it keeps all limits for sure.
+    """The servo without limits: `OUTPUTS`, sdot, margins, J H, and 0 if it keeps all limits.
 
     Conditions that are enough take fewer operations than those that have to hold; `_kept` has them.
     The last results are 0 if the margin is above the zone of damping for sure, and above that in
@@ -167,18 +167,23 @@ def _free(servo: LawCore, inputs: Mapping[str, Array]) -> ca.Function:
     if keeps_margin(servo):
         least = margin_at_least(servo, q, parts.margins[0])
         zoned = ca.logic_not(least >= margin_zone(servo))
-    results += [parts.shape_acceleration, parts.margins, doubtful, near, zoned]
+    known = parts.decoupling if servo.model.takes_momentum else ca.SX(0, 0)
+    results += [parts.shape_acceleration, parts.margins, known, doubtful, near, zoned]
     return ca.Function("servo", [*inputs.values()], [*map(ca.densify, results)], {"cse": True})
 
 
 def _damped(servo: LawCore) -> ca.Function:
-    """Whether the law is damped, from a sign that it may be and the configuration."""
+    """Whether the law is damped, from a sign that it may be, results of `_free`, and q."""
     near, q = ca.MX.sym("near"), ca.SX.sym("q", servo.nq)
+    # Of a robot that floats J H costs a lift, and is passed on.
+    floats = servo.model.takes_momentum
+    known = ca.SX.sym("decoupling", *((servo.size, servo.ns) if floats else (0, 0)))
     if servo.redundancy is not None:
-        at = ca.MX.sym("q", servo.nq)
-        return ca.Function("damped", [near, at], [near])
-    margin = usual_margin(servo, servo.decoupling(q))
-    below = ca.Function("below", [q], [margin < servo.damping_threshold], {"cse": True})
+        at = [ca.MX.sym("decoupling", *known.shape), ca.MX.sym("q", servo.nq)]
+        return ca.Function("damped", [near, *at], [near])
+    margin = usual_margin(servo, known if floats else servo.decoupling(q))
+    options = {"cse": True}
+    below = ca.Function("below", [known, q], [margin < servo.damping_threshold], options)
     return _if("damped", below)
 
 
@@ -202,7 +207,7 @@ def _margin_met(servo: LawCore) -> ca.Function:
 
 def _if(name: str, condition: ca.Function) -> ca.Function:
     """A condition that is computed where a sign before its arguments is true, and else is false."""
-    at = [ca.MX.sym(f"x{k}", condition.size1_in(k)) for k in range(condition.n_in())]
+    at = [ca.MX.sym(f"x{k}", *condition.size_in(k)) for k in range(condition.n_in())]
     return ca.Function.if_else(name, condition, ca.Function("never", at, [ca.MX(0.0)]))
 
 
