@@ -42,6 +42,8 @@ def sprung(robot: cc.Mechanism, rng: np.random.Generator, between: int = 2) -> c
     ]
     for k in range(between):
         one, other = rng.choice(len(robot.bodies), 2, replace=False)
+        while other in robot.welded(one):
+            one, other = rng.choice(len(robot.bodies), 2, replace=False)
         names, points = [robot.bodies[i].name for i in (one, other)], rng.normal(size=(2, 3))
         rest = (0.0, 0.7)[k % 2]
         numbers = rng.uniform(1.0, 30.0, 2)
