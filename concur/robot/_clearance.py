@@ -205,7 +205,7 @@ class Obstacle(Round):
         start : sequence of float
             Centre of a sphere or box, or one end of the segment of a capsule, shape (3,), m.
         radius : float, optional
-            Radius, m. Default of a box: none; spheres and capsules need one.
+            Radius, m, which spheres and capsules need. Default: none, with `box`.
         end : sequence of float, optional
             Other end of the segment, shape (3,), m. Default: a sphere or box.
         frame : str, optional
