@@ -345,7 +345,8 @@ def test_check_lists_all_that_motors_and_supports_state():
         "lift: 50 arm, rotor 1e-05 kg m^2, up to 0.4 N m (20 N m at the joint), up to 600 rad/s, "
         "stall torque 0.9 N m, no-load speed 700 rad/s, viscous friction 1e-06 N m s/rad at the "
         "joint, Coulomb friction 0.005 N m at the joint, breakaway excess 0.1 N m at the "
-        "joint, efficiency 0.8, torque constant 0.035 N m/A, encoder 4096 counts per turn, continuous 0.1 N m, thermal time 20 s"
+        "joint, efficiency 0.8, torque constant 0.035 N m/A, encoder 4096 counts per turn, "
+        "continuous 0.1 N m, thermal time 20 s"
     ) in text
     cart = replace(cc.robots.rover_arm(), supports={"caster": (0.4, 0.0, 0.0)})
     assert "supports: caster (0.4, 0, 0) m" in cart.summary()
