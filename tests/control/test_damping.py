@@ -158,16 +158,22 @@ def outwards(group: str, zone: float | None) -> tuple[Servo, Chain]:
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize(("group", "zone"), [("R3", 1.0), ("R3xSO3", 1.0)])
-def test_run_passes_and_records_what_was_missed(group: str, zone: float) -> None:
-    run, demand = stretch(group, zone)
+@pytest.mark.parametrize("group", ["R3", "R3xSO3"])
+def test_run_passes_and_records_what_was_missed(group: str) -> None:
+    share = 0.4
+    run, demand = stretch(group, share)
     assert run.t[-1] == pytest.approx(13.0)
     assert run.margin.min() < 0.6
     assert np.isfinite(run.u).all()
     inside = run.acceleration_residual.any(axis=1)
     assert 0.1 < inside.mean() < 0.9
-    assert (run.margin[inside] < EARLY * zone).all()
-    assert (run.margin[~inside] >= zone).all()
+    # The zone has one edge, near this share of the median margin of random postures.
+    edge = run.margin[inside].max()
+    assert edge < run.margin[~inside].min()
+    rng, poses = np.random.default_rng(0), np.tile(run.servo.model.robot.neutral(), (400, 1))
+    poses[:, 7:] = rng.uniform(-np.pi, np.pi, poses[:, 7:].shape)
+    usual = np.median([run.servo.margin(q) for q in poses])
+    assert 0.5 < edge / (share * usual) < 2.0
     assert np.abs(run.acceleration_residual).max() > 0.1
     # The recorded residual is the acceleration that the plant lacks, at every instant.
     servo, robot = run.servo, run.robot
