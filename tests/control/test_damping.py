@@ -158,9 +158,8 @@ def outwards(group: str, zone: float | None) -> tuple[Servo, Chain]:
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("group", ["R3", "R3xSO3"])
-def test_run_passes_and_records_what_was_missed(group: str) -> None:
-    share = 0.4
+@pytest.mark.parametrize(("group", "share"), [("R3", 0.4), ("R3xSO3", 1.0)])
+def test_run_passes_and_records_what_was_missed(group: str, share: float) -> None:
     run, demand = stretch(group, share)
     assert run.t[-1] == pytest.approx(13.0)
     assert run.margin.min() < 0.6
