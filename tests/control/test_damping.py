@@ -141,7 +141,7 @@ def lasting(rate: float) -> Growth:
 def stretch(group: str, zone: float) -> tuple[Run, Chain]:
     """Lead the hand outwards, beyond its reach, and back, while the robot drifts."""
     servo, demand = outwards(group, zone)
-    run = simulate(servo.model.robot, servo, demand, 13.0, CHECK_A_Q0, np.zeros(6), dt=1e-2)
+    run = simulate(servo.model.robot, servo, demand, 13.0, CHECK_A_Q0, np.zeros(6), dt=5e-3)
     return run, demand
 
 
