@@ -307,6 +307,9 @@ class LoopSettings:
     receive_window : float, optional
         Receive window, s: time after the start of a cycle for which the loop waits for
         reports. Example: `0.001`.
+    compiled : bool, optional
+        Whether the loop runs in C where it can. Default: on `datagram` alone, since the loop in C
+        has not run on an adapter for CAN yet. Example: `true`.
     """
 
     _cures: ClassVar[Mapping[str, str]] = {
@@ -318,6 +321,7 @@ class LoopSettings:
     lock_memory: bool = True
     spin: NotNegative = 200e-6
     receive_window: Seconds = 1.5e-3
+    compiled: bool | None = None
 
     @property
     def period(self) -> float:

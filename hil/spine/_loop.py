@@ -60,6 +60,10 @@ def why_in_python(rig: Rig, law: TrackingLaw, bus: Bus) -> str:
         return "it has a source of poses"
     if law.model.robot.following:
         return "it has joints that follow others"
+    if rig.loop.compiled is False:
+        return "`compiled` of [loop] is false"
+    if rig.loop.compiled is None and rig.bus.interface != "datagram":
+        return "the loop in C has not run on an adapter for CAN yet; `compiled = true` takes it"
     return ""
 
 

@@ -36,6 +36,8 @@ def why(rig):
 def test_what_cannot_run_in_c_runs_in_python_and_says_why(tmp_path):
     rover = datagrams(load_rig(EXAMPLES / ROVER))
     assert why(rover) == ""
+    loop = dataclasses.replace(rover.loop, compiled=False)
+    assert "`compiled` of [loop] is false" in why(dataclasses.replace(rover, loop=loop))
     assert "kind mit" in why(datagrams(load_rig(EXAMPLES / ROVER_MIT)))
     assert "source of poses" in why(datagrams(load_rig(EXAMPLES / FLOATER)))
     plain = dataclasses.replace(rover.bus, interface="virtual", channel="plain")
@@ -44,6 +46,17 @@ def test_what_cannot_run_in_c_runs_in_python_and_says_why(tmp_path):
 
 def test_without_a_compiler_the_loop_runs_in_python():
     assert "no C compiler" in why(datagrams(load_rig(EXAMPLES / ROVER)))
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(("compiled", "runs"), [(None, False), (False, False), (True, True)])
+def test_adapters_for_can_take_the_loop_in_c_on_request(compiled, runs):
+    rover = load_rig(EXAMPLES / ROVER)
+    bus = dataclasses.replace(rover.bus, interface="socketcan", channel="can0", options={})
+    loop = dataclasses.replace(rover.loop, compiled=compiled)
+    adapter = mock.Mock(has_descriptor=True)
+    found = why_in_python(dataclasses.replace(rover, bus=bus, loop=loop), rover.task.law, adapter)
+    assert (found == "") is runs
 
 
 @pytest.mark.usefixtures("compiler")
