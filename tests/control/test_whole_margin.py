@@ -67,7 +67,7 @@ def test_a_servo_is_made_only_where_some_state_has_a_torque(group: str, kind: st
     whole = ca.Function("margin", [symbol], [decoupling_margin(law, symbol)])
     for k in range(12):
         q = law.model.system.random(rng)
-        if kind == "turning" and group != "SO3" and k % 2:
+        if kind == "turning" and group not in ("SO3", "S2") and k % 2:
             q[0] = np.pi / 2 + 1e-9 * k  # where an input loses its lever
         hold = cc.references.hold(np.asarray(law.output(q)))(0.0)
         try:
