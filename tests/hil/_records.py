@@ -50,7 +50,7 @@ def write_rows(folder, layout, *parts):
     (folder / ROWS_FILE).unlink(missing_ok=True)
     file = ChunkFile(folder / ROWS_FILE, opening, layout.width)
     for first, rows in parts:
-        file.write(first, np.ascontiguousarray(rows).data.cast("B"))
+        file.write(first, memoryview(np.ascontiguousarray(rows).tobytes()))
     file.close()
     if "end" in manifest:
         end_manifest(folder, {"link": file.link.hex()})

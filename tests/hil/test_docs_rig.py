@@ -274,9 +274,9 @@ def test_mock_commands_of_the_page(tmp_path, monkeypatch):
         done = CliRunner().invoke(main, [*line.split(), *short, "--json"])
         statuses.append(done.exit_code)
         reasons.append(json.loads(done.stdout).get("reason"))
-    assert len(lines) == 3
-    assert statuses == [0, 0, 1]
-    assert reasons == ["END", None, "DRIVE_FAULT"]
+    assert [line.split()[0] for line in lines] == ["drive", "commission", "check", "drive"]
+    assert statuses == [0, 0, 0, 1]
+    assert reasons == ["END", "END", None, "DRIVE_FAULT"]
 
 
 @pytest.mark.extended

@@ -247,7 +247,7 @@ def test_an_emulator_that_dies(file, tmp_path):
         killer.join()
         assert not math.isnan(killer.at)
         assert not emulator.alive
-    record = stopped_in_order(result, Reason.LOST, Reason.STALE)
+    record = stopped_in_order(result, Reason.LOST, Reason.STALE, Reason.POWER_LOST)
     patience = rig.policies.max_consecutive_faults * rig.loop.period
     stop = np.ravel(record["time"])[np.flatnonzero(np.ravel(record["state"]) == State.STOP)[0]]
     assert 0.5 * patience < stop - killer.at
