@@ -237,8 +237,13 @@ def lost_direction(servo: LawCore, q: np.ndarray) -> str:
         return _unpushed(servo, q)
     scaled = servo.margins.scales[0][:, None] * servo.decoupling(q)
     direction = np.linalg.svd(scaled)[0][:, -1]
-    joints = _alignment(servo, q, scaled)
-    edge = _outwards(servo, q, direction)
+    # A light wheel beside a heavy arm moves little per speed, but as much per energy.
+    ease = 1.0 / np.sqrt(np.diag(servo.model.mass_matrix(q)))
+    joints, edge = "", 0.0
+    if servo.size == servo.ns and np.isfinite(scaled * ease).all():
+        values, rows = np.linalg.svd(scaled * ease)[1:]
+        joints = _alignment(servo, values, rows[-1])
+        edge = _outwards(servo, q, direction, rows[-1] * ease)
     direction *= edge or 1.0
     past = " and it reaches no farther that way" if edge else ""
     clauses, start = [], 0
@@ -252,21 +257,16 @@ def lost_direction(servo: LawCore, q: np.ndarray) -> str:
     return f"outputs {' and '.join(clauses)} cannot be moved independently{joints}"
 
 
-def _outwards(servo: LawCore, q: np.ndarray, direction: np.ndarray) -> float:
+def _outwards(servo: LawCore, q: np.ndarray, direction: np.ndarray, motion: np.ndarray) -> float:
     """Sign of a lost direction that points out of the reach: both ways of the joints lead inwards.
 
     The motion of the joints that leaves the outputs at rest moves them in its square. Zero where
-    that is to either side, as at a wrist, and where several motions leave them at rest.
+    that is to either side, as at a wrist.
     """
     model, robot = servo.model, servo.model.system
-    if not isinstance(robot, Mechanism) or servo.size != servo.ns:
+    if not isinstance(robot, Mechanism):
         return 0.0
-    ease = 1.0 / np.sqrt(np.diag(model.mass_matrix(q)))
-    scaled = servo.margins.scales[0][:, None] * servo.decoupling(q) * ease
-    if not np.isfinite(scaled).all():
-        return 0.0
-    step = np.linalg.svd(scaled)[2][-1] * ease
-    step *= TURN / np.abs(step).max()
+    step = motion * TURN / np.abs(motion).max()
     here, sizes = servo.output(q), []
     for way in (-1.0, 1.0):
         moved = robot.normalize(robot.integrate(q, model.lift(q)[0] @ (way * step)))
@@ -276,20 +276,14 @@ def _outwards(servo: LawCore, q: np.ndarray, direction: np.ndarray) -> float:
     return float(np.sign(apart)) if sizes[0] * sizes[1] > 0.0 else 0.0
 
 
-def _alignment(servo: LawCore, q: np.ndarray, scaled: np.ndarray) -> str:
-    """Name the joints that align; left over freedoms hide them, and then nothing is said."""
+def _alignment(servo: LawCore, values: np.ndarray, motion: np.ndarray) -> str:
+    """Name the joints that align, by the singular values and the motion of the least one."""
     whole = isinstance(servo.model.system, Mechanism) and not any(
         isinstance(output, FunctionOutput) for output in servo.outputs
     )
-    if not whole or servo.size != servo.ns or not np.isfinite(scaled).all():
+    if not whole or not values[-1] < NEAR * values[0]:
         return ""
-    # A light wheel beside a heavy arm moves little per speed, but as much per energy.
-    ease = 1.0 / np.sqrt(np.diag(servo.model.mass_matrix(q)))
-    values, rows = np.linalg.svd(scaled * ease)[1:]
-    if not values[-1] < NEAR * values[0]:
-        return ""
-    names = servo.model.shape_names
-    return f"; {aligned_joints(names, rows[-1])}"
+    return f"; {aligned_joints(servo.model.shape_names, motion)}"
 
 
 def _clause(servo: LawCore, output: Output, part: np.ndarray, q: np.ndarray, either: bool) -> str:

@@ -83,7 +83,7 @@ def read_planned(
 ) -> tuple[Reference, dict[str, dict[str, Any]]]:
     """Reference of all outputs from the file of a plan, and the tables that a task has of them.
 
-    There are none of outputs in SE(2), whose tables in tasks are paths in the plane.
+    Outputs in SE(2) have no such table: a task describes their references as paths in the plane.
     """
     file = table.path(path)
     cure = f"Run `concur plan {path}`, or write [reference.<output>] for each output."

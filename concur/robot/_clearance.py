@@ -249,8 +249,10 @@ class Obstacle(Round):
             )
         own = Pose.from_table(rotation=rotation, rpy_deg=rpy_deg).rotation
         keeping = None if capsules is None else tuple(capsules)
-        last = start if end is None else end
-        return cls(name, start, last, radius or 0.0, frame, distance, keeping, box, own)  # type: ignore[arg-type]
+        (x, y, z), last = start, start if end is None else end
+        size, sides = radius or 0.0, None if box is None else tuple(box)
+        ends = (x, y, z), (last[0], last[1], last[2])
+        return cls(name, *ends, size, frame, distance, keeping, sides, tuple(own))
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -183,3 +184,15 @@ def test_margin_is_that_of_the_motion_that_momentum_determines(tmp_path: Path) -
     # A hull that may stand anywhere has another one.
     assert found.start is not None
     assert abs(found.start.reach.margins.min() - row.value) > 0.1 * row.value
+
+
+@pytest.mark.parametrize(("share", "told"), [(0.19, True), (0.21, False)])
+def test_a_margin_that_falls_to_a_fifth_is_explained(
+    share: float, told: bool, tmp_path: Path
+) -> None:
+    start = check_of(line(tmp_path)).start
+    assert start is not None
+    assert start.path.feasible
+    margins = np.full(len(start.path.margins), start.margin)
+    margins[3] = share * start.margin
+    assert bool(replace(start, path=replace(start.path, margins=margins)).lost) is told

@@ -225,7 +225,7 @@ def test_frames_of_other_hosts_are_noticed_as_in_python(frames):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_late_reports_are_found_as_in_python(frames, seed):
-    """Reports that stay away, come twice, or answer requests of some cycles before."""
+    """Reports that are lost, that arrive twice, or that answer a request of an earlier cycle."""
     library, rig = frames
     n, patience = len(rig.axes), rig.policies.max_consecutive_faults
     rng, own, found = np.random.default_rng(seed), Punctuality(n, patience), set()
