@@ -29,6 +29,9 @@ CURE = (
 TURN = 0.05
 """Largest part of the motion of the joints, rad or m, by which an edge of the reach is found."""
 
+STILL = 1e-6
+"""Share of the joints' own motions up to which outputs rest, by rounding."""
+
 SAMPLES = 16
 """Random configurations at which outputs are tried before a servo is made of them."""
 
@@ -243,7 +246,7 @@ def lost_direction(servo: LawCore, q: np.ndarray) -> str:
     if servo.size == servo.ns and np.isfinite(scaled * ease).all():
         values, rows = np.linalg.svd(scaled * ease)[1:]
         joints = _alignment(servo, values, rows[-1])
-        edge = _outwards(servo, q, direction, rows[-1] * ease)
+        edge = _outwards(servo, q, direction, scaled, rows[-1] * ease)
     direction *= edge or 1.0
     past = " and it reaches no farther that way" if edge else ""
     clauses, start = [], 0
@@ -257,11 +260,13 @@ def lost_direction(servo: LawCore, q: np.ndarray) -> str:
     return f"outputs {' and '.join(clauses)} cannot be moved independently{joints}"
 
 
-def _outwards(servo: LawCore, q: np.ndarray, direction: np.ndarray, motion: np.ndarray) -> float:
+def _outwards(
+    servo: LawCore, q: np.ndarray, direction: np.ndarray, scaled: np.ndarray, motion: np.ndarray
+) -> float:
     """Sign of a lost direction that points out of the reach: both ways of the joints lead inwards.
 
     The motion of the joints that leaves the outputs at rest moves them in its square. Zero where
-    that is to either side, as at a wrist.
+    that is to either side or nowhere, as at a wrist.
     """
     model, robot = servo.model, servo.model.system
     if not isinstance(robot, Mechanism):
@@ -272,8 +277,8 @@ def _outwards(servo: LawCore, q: np.ndarray, direction: np.ndarray, motion: np.n
         moved = robot.normalize(robot.integrate(q, model.lift(q)[0] @ (way * step)))
         error = np.asarray(servo.pose_error(moved, here))
         sizes.append(float(direction @ (servo.margins.scales[0] * error)))
-    apart = min(sizes, key=abs)
-    return float(np.sign(apart)) if sizes[0] * sizes[1] > 0.0 else 0.0
+    apart, still = min(sizes, key=abs), STILL * float(np.linalg.norm(scaled * step))
+    return float(np.sign(apart)) if sizes[0] * sizes[1] > 0.0 and abs(apart) > still else 0.0
 
 
 def _alignment(servo: LawCore, values: np.ndarray, motion: np.ndarray) -> str:

@@ -120,9 +120,10 @@ def spring_joints(model: Any) -> list[int]:
 
 def _unread_springs(model: Any) -> Iterator[str]:
     """Parts with springs that are not read."""
-    read = {_named(model, "joint", j) for j in spring_joints(model)}
-    every = _with("stiffness", "stiffnesspoly")(model)
-    yield from (name for name in every if name not in read)
+    left = list(_with("stiffness", "stiffnesspoly")(model))
+    for j in spring_joints(model):
+        left.remove(_named(model, "joint", j))  # joints without names have an entry each
+    yield from left
 
 
 def _named(model: Any, kind: str, k: int) -> str:

@@ -157,7 +157,7 @@ class MotionPlan:
         goals : mapping, optional
             Goals of the same outputs and kinds; default those of this plan.
         passed : int
-            Number of goals on the way that are behind.
+            Number of goals on the way of this plan that are behind; the new plan has the others.
 
         Returns
         -------

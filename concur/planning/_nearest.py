@@ -84,16 +84,17 @@ def nearest_posture(form: Transcription, targets: Sequence[Target], q0: Floats) 
     """Posture at the goals within all limits that hold at rest, or the nearest to them."""
     wanted = np.concatenate([target.wanted for target in targets])
     search = _Postures(form, wanted, q0, KEPT)
-    q, seen, _ = search.descend(search.starts(), ITERATIONS)
-    close = np.where(seen.excess <= KEPT, seen.missed, np.inf)
-    best = int(np.argmin(close))
-    if close[best] <= UNREACHED:
-        return Nearest(q[best], True, wanted, "")
+    q = search.starts()
     # The motion to the nearest goal needs more room.
-    search = replace(search, room=ROOM)
-    q, seen, prices = search.descend(q, LAST)
-    close = np.where(seen.excess <= KEPT, seen.missed, np.inf)
-    best = int(np.argmin(close if np.isfinite(close).any() else seen.merit(search.price)))
+    for room, count in ((KEPT, ITERATIONS), (ROOM, LAST)):
+        search = replace(search, room=room)
+        q, seen, prices = search.descend(q, count)
+        close = np.where(seen.excess <= KEPT, seen.missed, np.inf)
+        best = int(np.argmin(close))
+        if close[best] <= UNREACHED:
+            return Nearest(q[best], True, wanted, "")
+    if not np.isfinite(close[best]):
+        best = int(np.argmin(seen.merit(search.price)))
     why = search.why(seen, best, prices[best], targets)
     return Nearest(q[best], False, seen.places[best], why)
 

@@ -188,8 +188,8 @@ def plan(
         *(limits.apart, float(limits.singular), q0, ground_of(model, limits, where), vias),
         splines=Splines(POINTS + MORE_POINTS * len(vias)),
     )
-    made = partial(_made_for, model, known, limits, obstacles, time, via)
-    planner = Planner(form, where, None if time == "least" else float(time), guesses, made)
+    made = partial(_made_for, model, known, limits, obstacles, time)
+    planner = Planner(form, where, None if time == "least" else float(time), guesses, made, via)
     return planner.run(q0, s0, goals, targets, None, progress)
 
 
@@ -259,7 +259,8 @@ class Planner:
     where: str
     duration: float | None
     guesses: int
-    made: Callable[[tuple[Floats, Floats], Mapping[str, Any]], dict[str, str]]
+    made: Callable[..., dict[str, str]]
+    via: Sequence[Mapping[str, Any]] = ()
 
     def run(
         self,
@@ -276,13 +277,13 @@ class Planner:
         self._check_start(start)
         wanted = np.concatenate([t.wanted for own in (targets, *form.vias) for t in own])
         places = legs_of(form, start, wanted) if form.vias else ()
-        made_for = self.made((q0, s0), goals)
+        made_for = self.made(self.via, (q0, s0), goals)
 
         def passing(
             places: tuple[int, ...], warm: Floats | None, guesses: int
         ) -> tuple[MotionPlan, Floats]:
             planner = replace(self, form=replace(form, places=places), guesses=guesses)
-            own = planner if form.vias or form.places else self
+            own = planner if form.vias else self
             found, unknowns = own._run(start, wanted, goals, targets, warm, progress)
             again = partial(self._again, unknowns, tuple(targets), goals)
             return replace(found, made_for=made_for, _again=again), unknowns
@@ -389,7 +390,16 @@ class Planner:
                 cure="Call `concur.plan`.",
             )
         q0, s0 = _state(form.model, q if s is None else (q, s), self.where)
-        planner = replace(self, form=replace(form, vias=form.vias[passed:]))
+        whole = isinstance(passed, int | np.integer) and not isinstance(passed, bool)
+        if not whole or not 0 <= passed <= len(form.vias):
+            raise ConcurError(
+                f"{self.where}, `passed`",
+                expected=f"a whole number from 0 to {len(form.vias)}",
+                came=f"{passed!r:.40}",
+                cure="Count the goals on the way of this plan that are behind.",
+            )
+        left = replace(form, vias=form.vias[passed:])
+        planner = replace(self, form=left, via=self.via[passed:])
         return planner.run(q0, s0, goals, targets, unknowns, None)
 
     def _best(self, search: Search, found: list[Found]) -> tuple[Found, Path, Floats] | None:

@@ -226,8 +226,8 @@ def tested(search: Search, joint: str, tolerance: float, where: str) -> Conserva
 def _evidence(found: Conservation) -> str:
     """What changes the momentum, each with its relative rate."""
     reasons = {
-        "the inertia depends on it": found.metric,
-        "gravity acts along it": found.potential,
+        "the inertia depends on it, or dampers act along it": found.metric,
+        "gravity or springs act along it": found.potential,
         "reactions of the wheels act along it, the two-form's leg": found.form,
         "other drives act along it through the wheels": found.push,
     }

@@ -309,7 +309,8 @@ def link_symmetry(robot: Mechanism, joint: str, tolerance: float) -> Generators:
     """Motions of a link, in its axes, that change nothing if the joints it carries turn back.
 
     They keep the inertia of the link, and the joints that it carries can follow them. None where
-    a motor, thruster or wheel acts on the link or on what it carries, or where it carries nothing.
+    a motor, thruster, wheel or spring acts on the link or on what it carries, or where it carries
+    nothing.
     """
     index = robot.index(joint)
     kind, welded = robot.bodies[index].joint, robot.welded(index)
@@ -341,10 +342,13 @@ def link_symmetry(robot: Mechanism, joint: str, tolerance: float) -> Generators:
 
 
 def _pushed(robot: Mechanism) -> set[str]:
-    """Bodies on which motors, thrusters or wheels act."""
+    """Bodies on which motors, thrusters, wheels or springs act."""
     rolling = {i for wheel in robot.wheels for i in robot.path(robot.index(wheel.body))}
     thrust = {motor.body for motor in robot.motors if motor.body is not None}
-    return {*robot.driven_bodies, *thrust, *(robot.bodies[i].name for i in rolling)}
+    joints = {spring.joint for spring in robot.springs}
+    sprung = {b.name for b in robot.bodies if joints & {*b.of_each(b.joint.freedom_names)}}
+    sprung |= {str(end) for spring in robot.springs for end in (spring.body, spring.other) if end}
+    return {*robot.driven_bodies, *thrust, *sprung, *(robot.bodies[i].name for i in rolling)}
 
 
 # --- null spaces ---------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ from concur.reduction._search import (
     read_tolerance,
 )
 from concur.reduction._symmetry_report import JointSymmetry, SymmetryGroup, SymmetryReport
-from concur.robot import Mechanism, is_abelian
+from concur.robot import Mechanism, damping_forces, is_abelian
 from concur.robot.joints import Joint
 
 DIRECTION = 1e-6
@@ -187,6 +187,9 @@ class _Search:
         # Kinetic energy alone: however strong other forces are, they leave no rounding.
         weightless = replace(robot, gravity=(0.0, 0.0, 0.0), springs=())
         self.momenta = Momenta(weightless, lambda q: ca.SX.eye(robot.nv), range(robot.nv))
+        q, w = ca.SX.sym("q", robot.nq), ca.SX.sym("w", robot.nv)
+        forces = ca.densify(ca.jacobian(damping_forces(robot, q, w), w))
+        self.damping = ca.Function("damping", [q], [forces])
         self.rolling: dict[_State, _Rolling] = {}
         if robot.nf:
             change = _derivative(robot)
@@ -321,9 +324,10 @@ class _Search:
             return self.rolling[state].turning(motions(state), turns)
 
         def reaction(state: _State) -> np.ndarray:
+            braked: np.ndarray = np.array(self.damping(state.q)).T @ motions(state) / carried.size
             if not self.rolling:
-                return none
-            return np.asarray(self.rolling[state].blocked(motions(state)) / carried.size)
+                return braked
+            return np.vstack([braked, self.rolling[state].blocked(motions(state)) / carried.size])
 
         return potential, rolling, reaction
 

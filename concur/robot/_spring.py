@@ -31,8 +31,8 @@ class Spring:
     damping : float
         Force per speed, N s/m, or torque per angular speed, N m s/rad.
     rest : float
-        Coordinate or distance at which the spring is not stretched, rad or m. Where the points of
-        a spring with a rest length coincide, its direction does not exist.
+        Coordinate or distance at which the spring is not stretched, rad or m. Where both points
+        coincide the spring does not pull.
     body : str, optional
         Body at one end. Default: none, with `joint`.
     point : sequence of float

@@ -10,6 +10,7 @@ import casadi as ca
 
 from concur.codegen import Array, Vector, constant
 from concur.robot._links import Posture
+from concur.robot._shapes import TINY
 from concur.robot._spatial import Twist, cross, plus
 from concur.robot._spring import Spring, coordinate
 from concur.robot._tree import Tree
@@ -39,7 +40,7 @@ class Stretch:
             (link, inside, sign * turn.T @ way)
             for (link, inside, turn, _), sign in zip(places, (1.0, -1.0), strict=True)
         ]
-        return Stretch(ca.sumsqr(way), tuple(ends))
+        return Stretch(ca.fmax(ca.sumsqr(way), TINY), tuple(ends))
 
     @property
     def distance(self) -> Array:

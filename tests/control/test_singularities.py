@@ -375,6 +375,20 @@ def test_an_edge_of_the_reach_says_on_which_side_it_is(angle: float, outwards: f
 
 
 def test_aligned_axes_of_a_wrist_are_no_edge_of_the_reach() -> None:
+    inertia = Inertia(1.0, moments=(0.02, 0.02, 0.02))
+    bodies = [Body("mount", joints.Fixed())]
+    for name, axis in zip("abcdef", "zyyxyx", strict=True):
+        turn = joints.Revolute(tuple(float(axis == one) for one in "xyz"))
+        place = Pose((0.0, 0.0, 0.4) if name in "bc" else (0.2 * (name in "d"), 0.0, 0.0))
+        bodies.append(Body(name, turn, bodies[-1].name, place, inertia))
+    servo = Servo(reduce(Mechanism("arm", bodies)), [Output("tool", "f", "SE3")], 4.0, 4.0)
+    rng = np.random.default_rng(1)
+    for middle in (0.0, 1e-9, 0.003):
+        for q in rng.uniform(-1.2, 1.2, (6, 6)):
+            q[2], q[4] = 1.0, middle  # a bent elbow, and a straight wrist
+            said = lost_direction(servo, q)
+            assert "joints `d`, `f` align" in said
+            assert "no farther" not in said
     robot = wrist()
     servo = Servo(reduce(robot), [Output("tool", "last", "SO3")], 4.0, 4.0)
     said = lost_direction(servo, np.array([0.3, 0.005, -0.2]))

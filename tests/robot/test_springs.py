@@ -206,7 +206,32 @@ def test_stages_and_momenta_see_them() -> None:
             with pytest.raises(ReductionError, match="keeps its momentum"):
                 cc.reduce(replace(robot, springs=springs), momentum=MU, stages=["outer"])
     assert cc.symmetry(replace(robot, springs=()))["outer"].reducible
-    assert not cc.symmetry(replace(robot, springs=[Spring("outer", 1.0)]))["outer"].reducible
+    for spring in (Spring("outer", 1.0), Spring("outer", damping=1.0)):
+        assert not cc.symmetry(replace(robot, springs=[spring]))["outer"].reducible
+
+
+def test_links_with_springs_keep_no_momentum_in_their_axes() -> None:
+    """A chain about one axis: the first joint carries two others, the last one is driven."""
+    rod = cc.Inertia(1.0, moments=(0.1, 0.1, 0.1))
+    bodies = [cc.Body("base", cc.joints.Fixed())]
+    for name, axis in (("a", (0, 0, 1)), ("b", (0, 0, 1)), ("c", (0, 1, 0))):
+        bodies.append(cc.Body(name, cc.joints.Revolute(axis), bodies[-1].name, inertia=rod))
+    robot = cc.Mechanism("chain", bodies, actuated=["c"])
+    assert cc.reduce(robot, stages=["a"]).chain
+    for spring in (Spring("a", 5.0), Spring("a", damping=5.0)):
+        with pytest.raises(ReductionError):
+            cc.reduce(replace(robot, springs=[spring]), stages=["a"])
+
+
+@pytest.mark.parametrize("given", [{"damping": 1.0}, {"stiffness": 3.0, "rest": 0.1}])
+def test_a_spring_whose_points_coincide_does_not_pull(given: dict[str, float]) -> None:
+    rod = cc.Inertia(1.0, moments=(0.1, 0.1, 0.1))
+    bodies = [
+        cc.Body("base", cc.joints.Fixed()),
+        cc.Body("a", cc.joints.Revolute((0, 0, 1)), "base", inertia=rod),
+    ]
+    robot = cc.Mechanism("one", bodies, springs=[Spring(body="a", other="base", **given)])
+    assert robot.bias([0.3], [0.2]).tolist() == [0.0]
 
 
 # --- laws ----------------------------------------------------------------------------------------
