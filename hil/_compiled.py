@@ -42,12 +42,17 @@ class CompiledController(Controller):
         priority, self.place = self.rig.loop.priority, "C"
         self.latch.arm()
         self._arming.since = self.clock.now()
-        self._c.start(self.plan, self.drives, self.bus, self.ring, priority, self.resets)
-        if priority:  # the loop precedes its supervisor
-            with suppress(OSError):
-                param = os.sched_param(max(priority - 1, 1))
-                os.sched_setscheduler(0, os.SCHED_FIFO, param)
+        # Stops and faults of the preparation stop the loop before its first command.
+        reason = self._reason_outside(self.clock.now()) or super()._reason_of_drives()
+        if self._standstills.has_slept:
+            reason = reason or Reason.CLOCK
+        self._c.shared.stop = int(reason)
         try:
+            self._c.start(self.plan, self.drives, self.bus, self.ring, priority, self.resets)
+            if priority:  # the loop precedes its supervisor
+                below = os.SCHED_FIFO if priority > 1 else os.SCHED_OTHER
+                with suppress(OSError):
+                    os.sched_setscheduler(0, below, os.sched_param(priority - 1))
             while self._c.runs:
                 self._supervise(self._c.shared)
                 time.sleep(BEAT)

@@ -337,7 +337,7 @@ def _posed(
     torque_map, torque = torques[:, : servo.ns], torques @ ca.vertcat(sdot, 1)
     scaled = ca.diag(constant(servo.margins.scales[0] * _weights(servo))) @ found.decoupling
     metric, more, firmer = mass + scaled.T @ scaled, servo.nu - model.nd, ca.SX(1)
-    if servo.redundancy is not None and servo.constraints and servo.constraints.margin is not None:
+    if servo.redundancy is not None and keeps_margin(servo):
         price, firmer = _price_at_margin(servo, mass, found.decoupling, inputs["margins"][0])
         metric += price
     if more:

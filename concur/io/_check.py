@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
 from os import PathLike
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from concur.control import Feasibility, Reach, TorqueReserve, TrackingLaw, lost_direction
-from concur.errors import ConcurError, DescriptionError, UnknownNameError
+from concur.errors import DescriptionError, UnknownNameError
 from concur.files import is_file
 from concur.io._facts import sampled_loop, suspicious_task, torque_limits
 from concur.io._robot import load, load_shipped, shipped_names
@@ -240,9 +239,8 @@ class Check(JsonResult):
             found += [f"reference of {text}" for text in self.start.task.reference.notes]
             if self.start.task.law.torque_limits is not None:
                 found.append(f"torque limits: {torque_limits(self.start.task.law)}")
-            with suppress(ConcurError):  # of a law that does not fit; whoever needs it refuses it
-                if (loop := sampled_loop(self.start.task)) and loop[0]:
-                    found.append(loop[1])
+            if (loop := sampled_loop(self.start.task)) and loop[0]:
+                found.append(loop[1])
             for label, entries in _campaign(self.start.task).items():
                 names = ", ".join(entry["name"] + _support(entry) for entry in entries)
                 stated = label == "requirements" and self.start.task.states_requirements

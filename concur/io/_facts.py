@@ -186,8 +186,9 @@ def suspicious_task(task: Task) -> tuple[str, ...]:
     found += suspicious_start(task.robot, task.q0)
     found += tuple(f"reference of {text}" for text in task.reference.warnings)
     with suppress(ConcurError):  # of a law that does not fit; whoever needs it refuses it
-        loop = sampled_loop(task)
-        found += (*_misread(task), *([loop[1]] if loop and not loop[0] else []))
+        found += tuple(_misread(task))
+    loop = sampled_loop(task)
+    found += () if loop is None or loop[0] else (loop[1],)
     found += (*_one_limit(task), *_late(task))
     points = [(output.name, output.point) for output in task.outputs]
     return (*found, *suspicious_points(task.robot, points))
@@ -227,7 +228,11 @@ def sampled_loop(task: Task) -> tuple[bool, str] | None:
     period = task.control_period or (task.dt if latency else 0.0)
     if not (task.law.linearizes and period):
         return None
-    longest, held = longest_latency(task.law, period, latency), f"torques held for {period:g} s"
+    held = f"torques held for {period:g} s"
+    try:
+        longest = longest_latency(task.law, period, latency)
+    except ConcurError:  # of a law that does not fit; whoever needs it refuses it
+        return None
     if longest == 0.0:
         limit = loop_margins(task.law).hold_limit
         return False, f"{held}: the errors grow; these gains need a period below {limit:.3g} s"

@@ -286,6 +286,11 @@ class Cia402Cycle(Drive):
         """Unwrapped counts (0x6064) of the last report; None before the first."""
         return self._turns.last if self._located else None
 
+    @property
+    def faults(self) -> tuple[int, int]:
+        """Fault after which the drive stays off, and code of the last emergency; 0: none."""
+        return int(self._latched), int(self._emergency_code)
+
     # -- around the loop -----------------------------------------------------------------------
 
     def _configure(self, report: tuple[int, ...], shows_mode: bool, guards: bool) -> None:

@@ -133,6 +133,7 @@ class LoopInC:
             counts = drive.counted
             state.located[k], state.counts[k] = counts is not None, counts or 0
             state.proved[k] = drive.proved
+            state.latched[k], state.emergency[k] = drive.faults
         memory = ctypes.c_char.from_buffer(ring.memory)
         sockets = (ctypes.c_int * 1)(bus.descriptor())
         setup = setup_of(self._shared, self._drives)(
@@ -179,8 +180,9 @@ class LoopInC:
 
     def end(self) -> None:
         """Stop the loop if it runs, wait for its end, and give back the ring."""
-        if self.runs and not self.shared.stop:
-            self.shared.stop, self.shared.release = int(Reason.ERROR), 1
+        if self.runs:
+            self.shared.stop = self.shared.stop or int(Reason.ERROR)
+            self.shared.release = 1
         if self._thread is not None:
             self._thread.join()
         self._kept.clear()

@@ -176,6 +176,7 @@ def timing(rig: Rig) -> str:
         "WINDOW": rig.loop.receive_window,
         "DELAY": rig.estimator.latency,
         "BINS": BINS,
+        "POSTLUDE": rig.policies.shutdown_cycles,
         "LATE_CYCLE": LATE * rig.loop.period,
         "ASLEEP": ASLEEP,
         "BUS_IS_OFF": BUS_OFF,

@@ -70,11 +70,15 @@ def test_what_is_behind_is_not_passed_again(passing) -> None:
     beyond = int(np.argmax(passing.t > 0.8 * passing.duration))
     state = passing.q[beyond], passing.s[beyond]
     rest = passing.again(*state, passed=1)
+    for wrong in (-1, 1.0, True, 99):  # only goals on the way of this plan can be behind
+        with pytest.raises(ConcurError, match="`passed`: expected a whole number from 0 to"):
+            passing.again(*state, passed=wrong)
     assert rest.reached
     assert "via 1" not in rest.missed
     assert distances(rest, "base", [1.0, 0.6])[1].min() > 0.5
     back = passing.again(*state)
     assert back.reached
+    assert back.made_for != rest.made_for  # a file of one is none of the other
     assert distances(back, "base", [1.0, 0.6])[1].min() <= 0.05 + 1e-4
     assert back.duration > 1.5 * rest.duration
 

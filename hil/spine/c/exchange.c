@@ -4,6 +4,7 @@
 
 #include "exchange.h"
 
+#include <errno.h>
 #include <math.h>
 #include <poll.h>
 #include <string.h>
@@ -107,7 +108,7 @@ void rig_init_links(rig_links *links, const int *sockets, int count) {
 static int send_all(int socket, rig_frame *frames, int count) {
   struct mmsghdr messages[RIG_AXES * (1 + RIG_ASIDES)];
   struct iovec parts[RIG_AXES * (1 + RIG_ASIDES)];
-  int i;
+  int i, done = 0, tries = 2 * count; /* an absent peer loses frames, it does not reject them */
   memset(messages, 0, sizeof messages);
   for (i = 0; i < count; ++i) {
     parts[i].iov_base = &frames[i];
@@ -115,8 +116,14 @@ static int send_all(int socket, rig_frame *frames, int count) {
     messages[i].msg_hdr.msg_iov = &parts[i];
     messages[i].msg_hdr.msg_iovlen = 1;
   }
-  i = count ? sendmmsg(socket, messages, (unsigned)count, MSG_DONTWAIT) : 0;
-  return i > 0 ? i : 0;
+  while (done < count && tries--) {
+    i = sendmmsg(socket, messages + done, (unsigned)(count - done), MSG_DONTWAIT);
+    if (i > 0)
+      done += i;
+    else if (errno != ECONNREFUSED)
+      break;
+  }
+  return done;
 }
 
 static void take(rig_links *links, const rig_frame *frame, int link, double came, int waiting,
@@ -146,7 +153,7 @@ static void receive_all(rig_links *links, int link, int waiting, rig_input *inpu
   rig_frame frames[RIG_AXES];
   struct mmsghdr messages[RIG_AXES];
   struct iovec parts[RIG_AXES];
-  int i, got, rounds = 8; /* a babbling node must not hold up the cycle */
+  int i, got;
   do {
     double came;
     memset(messages, 0, sizeof messages);
@@ -161,7 +168,8 @@ static void receive_all(rig_links *links, int link, int waiting, rig_input *inpu
     for (i = 0; i < got; ++i)
       if (messages[i].msg_len == sizeof frames[i])
         take(links, &frames[i], link, came, waiting, input);
-  } while (got == RIG_AXES && --rounds);
+    /* A babbling node must not hold up the cycle. */
+  } while (got == RIG_AXES && rig_now() < input->start + RIG_WINDOW);
 }
 
 static int all(const int *flags) {

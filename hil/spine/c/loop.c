@@ -13,7 +13,6 @@
 #include "record.h"
 
 #define ROW (RIG_POSE + 2 * RIG_TWIST)
-#define POSTLUDE 50 /* cycles with frames that switch the drives off */
 
 static rig_memory memory;
 static rig_input input;
@@ -74,7 +73,7 @@ int rig_run(const rig_setup *setup) {
   for (i = 0; i < RIG_OUTPUT; ++i) shared->error[i] = NAN;
   input.sent = NAN;
   for (i = 0; i < RIG_AXES; ++i) input.position[i] = input.velocity[i] = input.time[i] = NAN;
-  while (off < POSTLUDE) {
+  while (off < RIG_POSTLUDE) {
     sleep_until(deadline);
     input.start = rig_now();
     input.deadline = deadline;

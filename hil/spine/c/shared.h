@@ -17,7 +17,7 @@ typedef struct {
   volatile long long writes; /* number of changes of `output`, odd during one */
   long long cycles, skipped;
   double longest; /* duration of a cycle, from its start to its last frame, s */
-  double slowest; /* the same without waits for reports */
+  double slowest; /* longest computing in a cycle, s */
   double latest;  /* largest lateness of its start, s */
   double busiest; /* longest time of sending and receiving in a cycle, s */
   unsigned duration[RIG_BINS], compute[RIG_BINS], lateness[RIG_BINS], transfer[RIG_BINS];

@@ -522,8 +522,10 @@ def test_after_power_cycling_nothing_resumes():
         for status in (DISABLED, READY, SWITCHED_ON):
             exchange(status)
         assert exchange(ENABLED, 5) == (0x0F, -250)
+        assert drive.faults == (0, 0)
 
         drive.receive(frame(0x700 + NODE, b"\x00"), 1.0, feedback)  # boot-up
+        assert drive.faults == (FaultCode.RESTARTED, 0)  # what the loop in C takes over
         assert feedback.fault[0] == FaultCode.RESTARTED
         assert not feedback.enabled[0]
         assert [exchange(status) for status in (DISABLED, READY, ENABLED)] == [(0, 0)] * 3
