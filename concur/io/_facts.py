@@ -226,10 +226,10 @@ def sampled_loop(task: Task) -> tuple[bool, str] | None:
     """Whether the gains of a servo bear sampling and latency, in words; None without them."""
     latency = task.imperfections.latency if task.imperfections else 0.0
     period = task.control_period or (task.dt if latency else 0.0)
-    if not (task.law.linearizes and period):
-        return None
     held = f"torques held for {period:g} s"
     try:
+        if not (task.law.linearizes and period):
+            return None
         longest = longest_latency(task.law, period, latency)
     except ConcurError:  # of a law that does not fit; whoever needs it refuses it
         return None
