@@ -240,7 +240,7 @@ class Commissioner(Controller):
         rows, _, _ = self.ring.take(0)
         columns = {name: np.array(part) for name, part in self.ring.layout.views(rows).items()}
         checks = []
-        start = self.rig.transmission.ratios @ self.rig.task.q0[list(self.rig.transmission.q)]
+        start = self.rig.transmission.of_configuration(self.rig.task.q0)
         for push, axis in zip(self.plan.pushes, self.rig.axes, strict=True):
             factor, deviation = self._factor(columns, push, encoder_step(axis))
             first = int(np.argmax(columns["state"][:, 0] == State.RUN))

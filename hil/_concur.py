@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from concur.outputs import reference_for
     from concur.proofs import Reading
     from concur.reduction import ReducedModel
-    from concur.robot import Mechanism, solve_positive_definite
-    from concur.robot.joints import VectorJoint
+    from concur.robot import Mechanism, Motor, joint_places, solve_positive_definite
+    from concur.robot.joints import Joint, VectorJoint
     from concur.show.charts import Curve, Panel, chart
     from concur.show.page import Marked, Section, write_page
     from concur.show.style import PALETTE, REFERENCE, output_color, save_picture
@@ -77,6 +77,7 @@ if TYPE_CHECKING:
         velocity_columns,
         write_arrays,
     )
+    from concur.system import System
     from concur.tables import (
         Expected,
         FileName,
@@ -108,14 +109,15 @@ _PLACES = {
         "confined copy_of folder_named is_file make_directory read_bytes read_json writing"
     ),
     "concur.io": "Task load_task",
+    "concur.system": "System",
     "concur.tables": (
         "Expected FileName InFiles NotNegative Positive Refusal Text build fault missing_file "
         "read_toml suggest unknown"
     ),
     "concur.groups": "quaternion se3",
     "concur.mcap": "Quantity write_mcap",
-    "concur.robot": "Mechanism solve_positive_definite",
-    "concur.robot.joints": "VectorJoint",
+    "concur.robot": "Mechanism Motor joint_places solve_positive_definite",
+    "concur.robot.joints": "Joint VectorJoint",
     "concur.outputs": "reference_for",
     "concur.show.charts": "Curve Panel chart",
     "concur.show.page": "Marked Section write_page",

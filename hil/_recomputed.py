@@ -220,7 +220,7 @@ class States:
         estimator.update(feedback, first, known)
         early = estimator.position.copy(), estimator.velocity.copy()
         found = self._found
-        position = found.of_joints(record["q"][k, list(found.q)])
+        position = found.of_configuration(record["q"][k])
         velocity = np.full(len(position), np.nan)
         if self._s:
             velocity = found.of_joints(record["s"][k, self._s])

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hil._concur import Refusal, VectorJoint
+from hil._concur import Refusal, VectorJoint, joint_places
 
 if TYPE_CHECKING:
-    from hil._concur import Mechanism
+    from hil._machine import Machine
 
 WEAKEST = 1e-9
 """Smallest singular value of the ratios, of rows and columns of unit length."""
@@ -72,6 +72,10 @@ class Transmission:
             total = total + values[..., at] * factor
         return np.asarray(total)
 
+    def of_configuration(self, q: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Positions of the motors, shape (..., n), at configurations (..., nq)."""
+        return self.of_joints(q[..., list(self.q)])
+
     def spans(self) -> NDArray[np.float64]:
         """Range of each motor within those of its joints, shape (n, 2)."""
         ratios = self.ratios[:, :, None]
@@ -80,7 +84,7 @@ class Transmission:
         return np.asarray(np.sort(ends, axis=2).sum(axis=1))
 
 
-def transmission_of(robot: Mechanism, path: str) -> Transmission:
+def transmission_of(robot: Machine, path: str) -> Transmission:
     """Find the joints that the motors of a robot move; reject motors that no drive can carry."""
     refuse = Refusal(path, "")
     thrusters = [motor.name for motor in robot.motors if motor.body is not None]
@@ -94,13 +98,16 @@ def transmission_of(robot: Mechanism, path: str) -> Transmission:
     names = robot.freedom_names
     columns = [{names[i]: 1.0} for i in robot.actuated_freedoms]
     columns += [motor.ratios for motor in robot.motors]
-    leaders = {robot.label(mimic.body): mimic for mimic in robot.mimics}
+    joints_of = {place.name: place for place in joint_places(robot)}
+    mimics = getattr(robot, "mimics", ())
+    leaders = {joints_of[mimic.body].label: mimic for mimic in mimics}
     limits = dict(zip(names, np.full((robot.nv, 2), (-np.inf, np.inf)), strict=True))
     places: dict[str, tuple[int, int]] = {}
-    for body, at, rates in zip(robot.bodies, robot.q_spans, robot.v_spans, strict=True):
-        if isinstance(body.joint, VectorJoint):
-            for k in range(body.joint.nv):
-                places[names[rates.start + k]] = at.start + k, rates.start + k
+    for place in joints_of.values():
+        if isinstance(place.joint, VectorJoint):
+            for k in range(place.joint.nv):
+                at = place.rows.start + k
+                places[names[at]] = place.entries.start + k, at
 
     def leader(name: str) -> tuple[str, float, float]:
         """Joint that a joint follows, multiplier and offset."""
@@ -108,7 +115,7 @@ def transmission_of(robot: Mechanism, path: str) -> Transmission:
         while name in leaders:
             mimic = leaders[name]
             factor, offset = factor * mimic.multiplier, offset + factor * mimic.offset
-            name = robot.label(mimic.of)
+            name = joints_of[mimic.of].label
         return name, factor, offset
 
     rows: list[dict[str, float]] = []
@@ -117,7 +124,7 @@ def transmission_of(robot: Mechanism, path: str) -> Transmission:
         for name, ratio in column.items():
             if name not in places:
                 label = name.split("[")[0]
-                joint = robot.bodies[robot.joints[label]].joint
+                joint = next(p.joint for p in joints_of.values() if p.label == label)
                 refuse(
                     "task",
                     "motors of joints whose positions are sums of angles or lengths",

@@ -632,9 +632,8 @@ def _motors(record: Record, found: Transmission) -> tuple[Vectors, Vectors]:
             came=f"velocities of {', '.join(rates)}",
             cure="Replay only records of laws whose velocities contain those of all joints.",
         )
-    places = (("q", list(found.q)), ("s", [rates[name] for name in found.joints]))
-    position, velocity = (found.of_joints(record[name][:, at]) for name, at in places)
-    return position, velocity
+    speeds = record["s"][:, [rates[name] for name in found.joints]]
+    return found.of_configuration(record["q"]), found.of_joints(speeds)
 
 
 def _check_layout(record: Record, rig: Rig, servo: TrackingLaw) -> None:

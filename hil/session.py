@@ -15,6 +15,7 @@ import msgpack
 from hil._commission import Commissioner, load_commission
 from hil._compiled import CompiledController
 from hil._concur import Law, Tick, TrackingLaw, tracking_law
+from hil._machine import base_of
 from hil._plan import Plan, sample_plan
 from hil._proof import load_proof
 from hil._pushes import pushed_plan
@@ -224,8 +225,8 @@ def run_session(
     layout = Layout.of([axis.name for axis in rig.axes], law)
     with ExitStack() as stack:
         pose = None
-        if rig.pose is not None:
-            pose = stack.enter_context(PoseReceiver(rig.pose, law.model.robot.base.name))
+        if rig.pose is not None and (base := base_of(law.model.system)) is not None:
+            pose = stack.enter_context(PoseReceiver(rig.pose, base.name))
         if mock:
             _emulate(stack, rig, clock, pose, options.faults)
         bus = stack.enter_context(open_bus(rig.bus, clock))

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
@@ -19,6 +20,7 @@ from hil._concur import (
     fingerprint,
     recalled,
 )
+from hil._machine import base_of
 from hil._transmission import transmission_of
 from hil.errors import RigError
 
@@ -45,7 +47,10 @@ class RobotPlant:
     def __init__(self, rig: Rig, q0: ArrayLike | None = None, held: bool = True) -> None:
         task = rig.task
         robot = task.plant or task.robot
-        self.robot = robot
+        self.robot, self.base = robot, base_of(robot)
+        if self.base is not None:
+            q = ca.SX.sym("q", robot.nq)
+            self._base_pose = ca.Function("base_pose", [q], self.base.pose(q))
         self.dt = rig.emulator.dt
         self._transmission = transmission_of(robot, str(rig.path))
         names = self._transmission.motors
@@ -84,7 +89,7 @@ class RobotPlant:
         self._v[:] = model.velocity(self._q, np.zeros(model.ns))
         self.held = held
         self._readings: list[tuple[float, float]] | None = None
-        self._places, self._rates = list(self._transmission.q), list(self._transmission.v)
+        self._rates = list(self._transmission.v)
         self._slight = np.array([RELEASE * axis.torque_limit for axis in rig.axes])
         self._load = np.array([axis.test_torque for axis in rig.axes])
 
@@ -109,8 +114,8 @@ class RobotPlant:
     def readings(self) -> list[tuple[float, float]]:
         """Position and velocity of each motor, rad and rad/s (m and m/s)."""
         if self._readings is None:
-            ratios = self._transmission.ratios
-            positions, velocities = ratios @ self._q[self._places], ratios @ self.v[self._rates]
+            positions = self._transmission.of_configuration(self._q)
+            velocities = self._transmission.of_joints(self.v[self._rates])
             self._readings = list(zip(positions.tolist(), velocities.tolist(), strict=True))
         return self._readings
 
@@ -145,10 +150,11 @@ class RobotPlant:
         self.steps += 1
 
     def base_pose(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Position (m) and unit quaternion (x, y, z, w) of the base in the inertial frame."""
-        pose = np.asarray(self.robot.pose(self._q.copy(), self.robot.base.name))
-        turn = Rotation.from_matrix(pose[:3, :3]).as_quat()
-        return pose[:3, 3], np.asarray(turn, dtype=np.float64)
+        """Position (m) and unit quaternion (x, y, z, w) of the base; at rest without a base."""
+        if self.base is None:
+            return np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])
+        turn, place = (np.array(part) for part in self._base_pose(self._q))
+        return place[:, 0], np.asarray(Rotation.from_matrix(turn).as_quat(), dtype=np.float64)
 
 
 def _step(plant: Plant) -> Evaluator:

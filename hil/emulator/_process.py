@@ -13,6 +13,7 @@ import can
 import numpy as np
 from numpy.typing import NDArray
 
+from hil._machine import base_of
 from hil.bus import plain_bus
 from hil.drives import import_drives
 from hil.emulator._drive import DriveSettings
@@ -105,7 +106,8 @@ def run_rig(job: RigJob, reports: Block, shared: SharedTime, orders: Connection)
     keeper: Any = Timekeeper(shared)
     with contextlib.suppress(KeyboardInterrupt):
         # `World` builds the plant, which is slow, before it reads the time.
-        send, close = pose_sender(job.rig, (job.rig.task.plant or job.rig.task.robot).base.name)
+        base = base_of(job.rig.task.plant or job.rig.task.robot)
+        send, close = pose_sender(job.rig, "" if base is None else base.name)
         try:
             with World(
                 job.rig, keeper, job.faults, job.settings, job.q0, keeper.stamped(send), port

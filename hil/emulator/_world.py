@@ -185,7 +185,7 @@ class World:
         ]
         self._start = self._now = clock.now()
         gives = "pose" if rig.pose is None else rig.pose.gives
-        base = self.plant.robot.base.name
+        base = self.plant.base.name if self.plant.base else ""
         self._close_sender: Callable[[], object] = lambda: None
         if send_pose is None:
             send_pose, self._close_sender = pose_sender(rig, base)

@@ -150,7 +150,7 @@ def fingerprints(rig: Rig, servo: TrackingLaw) -> dict[str, str | None]:
         "rig": file_hash(rig.path),
         "task": file_hash(rig.task.path),
         "driver": _driver_hash(rig),
-        "robot": fingerprint("robot", servo.model.robot),
+        "robot": fingerprint("robot", servo.model.system),
         "law": fingerprint("tick", servo),
         "code": fingerprint("code", 0),
     }
@@ -171,7 +171,7 @@ def columns(servo: TrackingLaw, layout: Layout) -> dict[str, list[list[str]]]:
     dict of str to list of [str, str]
         For each quantity of the layout, one pair for each number.
     """
-    robot, axes = servo.model.robot, layout.axes
+    robot, axes = servo.model.system, layout.axes
     rates = dict(velocity_columns(robot))
     errors = [
         (f"{output.name}.{name}", unit)

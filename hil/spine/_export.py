@@ -96,7 +96,7 @@ def export_rig(rig: Rig, directory: str | PathLike[str]) -> CycleFolder:
             cure="Remove `[pose]`; the base then follows from the motors.",
         )
     law = tracking_law(rig.task.law, f"{where}, law")
-    if law.model.robot.following:
+    if getattr(law.model.system, "following", None):
         raise RigError(
             where,
             expected="a robot without joints that follow others",

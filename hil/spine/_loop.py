@@ -58,7 +58,7 @@ def why_in_python(rig: Rig, law: TrackingLaw, bus: Bus) -> str:
         return f"it has drives of kind {others[0]}; in C there are those of kind cia402"
     if rig.pose is not None:
         return "it has a source of poses"
-    if law.model.robot.following:
+    if getattr(law.model.system, "following", None):
         return "it has joints that follow others"
     if rig.loop.compiled is False:
         return "`compiled` of [loop] is false"

@@ -24,10 +24,12 @@ from hil._concur import (
     Evaluator,
     ReducedModel,
     compiled,
+    joint_places,
     quaternion,
     se3,
     solve_positive_definite,
 )
+from hil._machine import Base, base_of
 from hil._transmission import Transmission
 from hil.errors import RigError
 
@@ -51,7 +53,7 @@ class Places:
 
 def find_places(model: ReducedModel, transmission: Transmission) -> Places:
     """Find the measured coordinates, and check that they determine all others."""
-    robot, measured = model.robot, transmission.v
+    system, measured = model.system, transmission.v
     missing = [n for n, i in zip(model.shape_names, model.shape, strict=True) if i not in measured]
     if missing:
         raise RigError(
@@ -65,9 +67,9 @@ def find_places(model: ReducedModel, transmission: Transmission) -> Places:
         transmission,
         tuple(measured.index(i) for i in model.shape),
         tuple(
-            body.joint_label
-            for body, span in zip(robot.bodies, robot.v_spans, strict=True)
-            if body.joint.nv and not {*range(robot.nv)[span]} & {*measured}
+            place.label
+            for place in joint_places(system)
+            if place.joint.nv and not {*place.freedoms} & {*measured}
         ),
     )
 
@@ -124,7 +126,7 @@ def make_graphs(model: ReducedModel, places: Places, measured: bool, gives: str)
 
 
 def _step(model: ReducedModel, places: Places, measured: bool) -> ca.Function:
-    robot, found = model.robot, places.transmission
+    system, found = model.system, places.transmission
     q, n = ca.SX.sym("q", model.nq), len(found.motors)
     position, velocity = ca.SX.sym("position", n), ca.SX.sym("velocity", n)
     inverse = ca.sparsify(ca.DM(found.inverse))
@@ -137,16 +139,19 @@ def _step(model: ReducedModel, places: Places, measured: bool) -> ca.Function:
         horizontal, drift = model.lift(at)
         return horizontal @ moved + drift * dt
 
-    half = robot.integrate(q, displacement(q) / 2)
-    after = robot.integrate(q, displacement(half))
+    half = system.integrate(q, displacement(q) / 2)
+    after = system.integrate(q, displacement(half))
     after[places.q] = y
     s = w[shape]
     v = model.velocity(after, s)
-    base, attitude = _base(model, after)
-    anchored = ca.vertcat(
-        quaternion.rotate(quaternion.conjugate(anchor[3:]), base - anchor[:3]),
-        quaternion.multiply(quaternion.conjugate(anchor[3:]), attitude),
-    )
+    base, anchored = base_of(system), ca.SX([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+    if base is not None:
+        turn, position_now = base.pose(after)
+        back = quaternion.conjugate(anchor[3:])
+        attitude = quaternion.from_matrix(turn)
+        anchored = ca.vertcat(
+            quaternion.rotate(back, position_now - anchor[:3]), quaternion.multiply(back, attitude)
+        )
     results = [after, v if measured else s, v, anchored, w]
     return ca.Function(
         "estimator_step",
@@ -192,24 +197,26 @@ def _inverse(matrix: ca.SX) -> ca.SX:
     return matrix.T @ ca.solve(matrix @ matrix.T, ca.SX.eye(rows))
 
 
-def _base(model: ReducedModel, q: Array) -> tuple[Array, Array]:
-    """Position and unit quaternion of the base's frame."""
-    pose = model.robot.pose(q, model.robot.base.name)
-    return pose[:3, 3], quaternion.from_matrix(pose[:3, :3])
+def _moving_base(model: ReducedModel, gives: str, where: str) -> tuple[Base, slice]:
+    """The base, and the rows of its twists that a source of poses sees."""
+    base = base_of(model.system)
+    seen = {"pose": slice(0, 6), "position": slice(0, 3), "attitude": slice(3, 6)}[gives]
+    if base is not None and base.joint.nv and np.abs(base.motions[seen]).max() >= WEAKEST:
+        return base, seen
+    came = f"the system `{model.name}`, whose first factor is no group of rotations or poses"
+    if base is not None:
+        came = f"the joint {type(base.joint).__name__} of `{base.name}`"
+    raise RigError(
+        f"{where}, `[pose]`",
+        expected=f"a base whose {gives} changes",
+        came=came,
+        cure="Remove the pose source, or change `gives`.",
+    )
 
 
 def _correction(model: ReducedModel, gives: str, where: str) -> ca.Function:
-    robot, base = model.robot, model.robot.base
-    size = base.joint.nv
-    motions = robot.jacobian(robot.neutral(), base.name)[:, :size]
-    seen = {"pose": slice(0, 6), "position": slice(0, 3), "attitude": slice(3, 6)}[gives]
-    if not size or np.abs(motions[seen]).max() < WEAKEST:
-        raise RigError(
-            f"{where}, `[pose]`",
-            expected=f"a base whose {gives} changes",
-            came=f"the joint {type(base.joint).__name__} of `{base.name}`",
-            cure="Remove the pose source, or change `gives`.",
-        )
+    base, seen = _moving_base(model, gives, where)
+    size, motions = base.joint.nv, base.motions
     # From the visible part of an error to the motion of the base that removes it.
     onto = np.zeros((size, 6))
     onto[:, seen] = np.linalg.pinv(motions[seen], rcond=WEAKEST)
@@ -235,11 +242,10 @@ def _correction(model: ReducedModel, gives: str, where: str) -> ca.Function:
     def move(point: Array) -> Array:
         return placed + shift + quaternion.rotate(turn, point - placed)
 
-    pose = robot.pose(q, base.name)
-    matrix = quaternion.to_matrix(turn)
-    after = ca.vertcat(
-        ca.horzcat(matrix @ pose[:3, :3], move(pose[:3, 3])), ca.SX([[0.0, 0.0, 0.0, 1.0]])
-    )
+    rotation, place = base.pose(q)
+    matrix, last = quaternion.to_matrix(turn), ca.SX([[0.0, 0.0, 0.0, 1.0]])
+    pose = ca.vertcat(ca.horzcat(rotation, place), last)
+    after = ca.vertcat(ca.horzcat(matrix @ rotation, move(place)), last)
     twist = se3.log(se3.inverse(pose) @ after)
     back = ca.SX(ca.DM(np.linalg.pinv(motions, rcond=WEAKEST))) @ twist
     count = base.joint.nq

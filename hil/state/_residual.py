@@ -230,7 +230,7 @@ class Residual:
     def __init__(self, rig: Rig, servo: TrackingLaw) -> None:
         model = servo.model
         measured = servo.use_measured_velocity
-        velocities = model.robot.freedom_names if measured else model.shape_names
+        velocities = model.system.freedom_names if measured else model.shape_names
         self.allowances = [allowance_of(axis, rig) for axis in rig.axes]
         self._fastest = [axis.speed_limit for axis in rig.axes]
         self._period, self._latency = rig.loop.period, rig.estimator.latency

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
 from hil._concur import DRIFT, Evaluator, TrackingLaw
+from hil._machine import coupled
 from hil.drives.feedback import Feedback
 from hil.settings import PoseSettings, Rig
 from hil.state import _differentiation as differentiation
@@ -246,7 +247,7 @@ class Estimator:
         return self.started
 
     def _forget(self, q0: ArrayLike) -> None:
-        self.q[:] = self._model.robot.check_configuration(q0, "`q0`")
+        self.q[:] = self._model.system.check_configuration(q0, "`q0`")
         self.v.fill(0.0)
         self.s.fill(0.0)
         self._joints.reset()
@@ -297,7 +298,7 @@ class Estimator:
             # The first reports contain positions, but no motion since the last cycle.
             self._move(0.0)
             self.q[self._measured_q] = self._results[0][self._measured_q]
-            self.q[:] = self._model.robot.coupled(self.q)
+            self.q[:] = coupled(self._model.system, self.q)
             self.started = True
         dt = now - self._now
         self._move(dt if dt > 0.0 else 0.0)
