@@ -19,7 +19,7 @@ from concur.codegen import Array, Vector, constant
 from concur.control._barriers import Limit, LimitRow, Moved
 from concur.control._core import LawCore, approach
 from concur.control._holding import weights_held
-from concur.control._law import controls, least_root
+from concur.control._law import LawParts, controls, least_root
 from concur.control._margins import usual_bound
 from concur.control._reading import read_each
 from concur.control._sharing import unfelt
@@ -203,18 +203,21 @@ def margin_zone(servo: LawCore) -> float:
     return float(servo.constraints.margin + ZONE * usual)
 
 
-def margin_at_least(servo: LawCore, q: Vector, pivot: Array) -> Array:
-    """A bound below `margin_bound` that takes fewer operations, from the pivot of the servo.
+def margin_at_least(servo: LawCore, q: Vector, parts: LawParts) -> Array:
+    """A bound below `margin_bound` that takes fewer operations, from parts of the servo's graph.
 
-    The servo's own bound is that of a redundant arm. Of as many outputs as shape velocities it is
-    1 / |K| with K = C R^-1, the inverse of the scaled matrix R in the scales C of the columns.
-    With the mass matrix M, in which the margin is measured, the inverse of R M^-1 R^T has the
-    trace ``tr R^-T M R^-1 <= tr(C^-1 M C^-1) |K|^2``, which is above its Frobenius norm.
+    The servo's own bound is that of a redundant arm. Of as many outputs as shape velocities the
+    servo has the inverse K of the scaled matrix R, and with the mass matrix M, in which the margin
+    is measured, that of R M^-1 R^T has the trace ``tr K^T M K``, which is above its Frobenius norm.
     """
     if servo.redundancy is not None:
-        return pivot
-    inertias = ca.diag(servo.model.mass_matrix(q)) / servo.margins.scales[1] ** 2
-    return pivot / ca.sqrt(ca.sum1(inertias))
+        return parts.margins[0]
+    mass, inverse, energy = servo.model.mass_matrix(q), parts.inverse, ca.SX(0)
+    for i in range(servo.ns):
+        energy += mass[i, i] * ca.sumsqr(inverse[i, :])
+        for j in range(i + 1, servo.ns):
+            energy += 2.0 * mass[i, j] * ca.dot(inverse[i, :], inverse[j, :])
+    return ca.if_else(energy < ca.inf, 1.0 / ca.sqrt(energy), 0.0)
 
 
 def _above_zero(names: Sequence[str], moved: Moved, weak: float, rate: float) -> list[Limit]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
-from operator import mul
+from operator import add, mul
 from typing import Any, NamedTuple
 
 import casadi as ca
@@ -23,7 +23,7 @@ import numpy as np
 
 from concur.codegen import Array, Vector, constant
 from concur.control._core import OUTPUTS, LawCore, approach
-from concur.control._margins import Margins
+from concur.control._margins import Margins, column_groups
 from concur.control._sharing import minus_inverse, share
 from concur.control._tracking import command
 from concur.outputs import output_motion
@@ -38,6 +38,12 @@ from concur.robot import (
 
 SMALL = 1e-3
 """Share of the zone of damping that keeps the rows of outputs apart from the rule's motion."""
+
+GROUP = 3
+"""Columns of which a lower bound of the margin takes the minors, as many at once."""
+
+ROUNDED = 1e-12
+"""Share of the product of the squares of columns that their minors may lose."""
 
 MANY = 10
 """Shape velocities beyond which articulated bodies are shorter than a mass matrix's factor."""
@@ -68,6 +74,8 @@ class ShapeCommand(NamedTuple):
         be passed lies in between.
     error : casadi.SX
         Pose error, shape (size,).
+    inverse : casadi.SX
+        As of `solve_scaled`, if there are as many outputs as shape velocities and no damping.
     """
 
     decoupling: Array
@@ -79,6 +87,7 @@ class ShapeCommand(NamedTuple):
     missed: Array
     side: Array
     error: Array
+    inverse: Array
 
 
 def shape_command(
@@ -104,16 +113,24 @@ def shape_command(
     if servo.redundancy is None and threshold is None:
         # The lift's poles turn this sign too.
         turned = decoupling
-        solution, least, side, volume = solve_scaled(decoupling, residual, *servo.margins.scales)
+        solution, least, side, volume, inverse = solve_scaled(
+            decoupling, residual, *servo.margins.scales
+        )
         decoupling, residual = seen.unturned(decoupling), seen.unturned(residual)
         missed, usual, below = ca.SX(servo.size, 1), least, least
         if servo.margins.usual is not None:
             # A damped law may pass singular configurations of its outputs.
             usual, side = usual_margin(servo, decoupling), model.side(q)
-            parts = [(part.velocity.shape[0], part.turn is not None) for part in seen.parts]
-            below = _below_usual(servo.margins, parts, turned, volume)
+            rows, columns = servo.margins.scales
+            matrix, scales = decoupling, servo.margins.usual
+            if not model.takes_momentum:  # the limits of a robot that floats need it turned back
+                parts = [(part.velocity.shape[0], part.turn is not None) for part in seen.parts]
+                matrix, scales = turned, _smallest_usual(servo.margins, parts)
+            scaled = ca.diag(constant(scales)) @ matrix @ ca.diag(constant(1 / columns))
+            groups = column_groups(model, servo.decoupling, servo.margins.usual, GROUP)
+            below = _below_usual(scaled, volume * float(np.prod(scales / rows)), groups)
         return ShapeCommand(
-            decoupling, residual, solution, least, usual, below, missed, side, error
+            decoupling, residual, solution, least, usual, below, missed, side, error, inverse
         )
 
     # Squares of the matrix are graded along the outputs' axes, where light wrists turn: there
@@ -158,7 +175,10 @@ def shape_command(
         solved = solve_positive_definite(damped, rows * (residual - decoupling @ pull))
         missed, pivot = damping @ solved / rows, ca.SX(1)
     solution = pull + pushed(solved)
-    return ShapeCommand(decoupling, residual, solution, pivot, usual, usual, missed, side, error)
+    none = ca.SX(0, 0)
+    return ShapeCommand(
+        decoupling, residual, solution, pivot, usual, usual, missed, side, error, none
+    )
 
 
 def usual_margin(servo: LawCore, decoupling: Array) -> Array:
@@ -169,24 +189,48 @@ def usual_margin(servo: LawCore, decoupling: Array) -> Array:
     return ca.if_else(size < ca.inf, 1.0 / size, 0.0)
 
 
-def _below_usual(
-    margins: Margins, parts: Sequence[tuple[int, bool]], matrix: Array, volume: Array
-) -> Array:
-    """A lower bound of `ShapeCommand.usual` from the volume of the matrix and the size of its rows.
+def _smallest_usual(margins: Margins, parts: Sequence[tuple[int, bool]]) -> np.ndarray:
+    """Scales of damping of rows in base axes, none above that of any of the outputs' own axes.
 
-    With the eigenvalues of the square S of the scaled matrix, of size n, Maclaurin's inequality
-    bounds the sum of all products of n - 1 of them: ``tr S^-1 <= n (tr S / n)^(n - 1) / det S``.
-    `parts` are numbers of rows, and whether these are turned against the outputs' axes.
+    `parts` are numbers of rows, and whether these are turned against the outputs' axes: three
+    components of a vector then share a factor.
     """
-    (rows, columns), n = margins.scales, matrix.shape[0]
     smallest, start = np.array(margins.usual), 0
     for count, turned in parts:
         own = smallest[start : (start := start + count)]
-        if turned:  # three components of a vector share a factor; a smaller one keeps the bound
+        if turned:
             own[:] = np.repeat(own.reshape(-1, 3).min(axis=1), 3)
-    scaled = ca.diag(constant(smallest)) @ matrix @ ca.diag(constant(1 / columns))
-    mean, whole = ca.sumsqr(scaled) / n, ca.fabs(volume) * float(np.prod(smallest / rows))
-    return whole / ca.sqrt(n * mean ** (n - 1))
+    return smallest
+
+
+def _below_usual(scaled: Array, volume: Array, groups: Sequence[Sequence[int]]) -> Array:
+    """A lower bound of `ShapeCommand.usual` from the scaled matrix and its volume.
+
+    With the squares P of groups of its columns, and S of all, Schur's complement Y of a group has
+    ``tr Y^-1 = e(Y) / det Y``, where e is the sum of the principal minors but for one row. Since Y
+    is below P, e(Y) <= e(P), and after Fischer ``det Y = det S / det S'`` is at least det S over
+    the determinants of the other groups. The sum over groups is above tr S^-1; the less, the less
+    columns of different groups resemble each other.
+    """
+    found = []
+    for group in groups:
+        own = scaled[:, group].T @ scaled[:, group]
+        sizes = ca.vertsplit(ca.diag(own))
+        minors, whole = ca.SX(1), sizes[0]
+        if len(sizes) > 1:
+            # Of dependent columns rounding may leave less than nothing.
+            pairs = [(i, j) for j in range(len(sizes)) for i in range(j)]
+            left = [(1.0 + ROUNDED) * sizes[i] * sizes[j] - own[i, j] ** 2 for i, j in pairs]
+            minors, whole = reduce(add, sizes), left[0]
+        if len(sizes) == GROUP:
+            minors, (a, b, c) = reduce(add, left), (own[1, 2], own[0, 2], own[0, 1])
+            whole = sizes[2] * left[0] - a * (sizes[0] * a - c * b) + b * (c * a - b * sizes[1])
+            whole += ROUNDED * reduce(mul, sizes)
+        found.append((minors, whole))
+    total = ca.SX(0)
+    for k, (minors, _) in enumerate(found):
+        total += reduce(mul, (whole for j, (_, whole) in enumerate(found) if j != k), minors)
+    return ca.fabs(volume) / ca.sqrt(total)
 
 
 class LawParts(NamedTuple):
@@ -200,7 +244,7 @@ class LawParts(NamedTuple):
         sdot, shape (ns,).
     margins : casadi.SX
         Bounds of the margin: of the outputs, and that of wheels and controls, shape (2,).
-    least_usual, decoupling : casadi.SX
+    least_usual, decoupling, inverse : casadi.SX
         As of `ShapeCommand`.
     """
 
@@ -209,6 +253,7 @@ class LawParts(NamedTuple):
     margins: Array
     least_usual: Array
     decoupling: Array
+    inverse: Array
 
 
 def law_parts(servo: LawCore, inputs: Mapping[str, Array], threshold: float | None) -> LawParts:
@@ -223,7 +268,7 @@ def law_parts(servo: LawCore, inputs: Mapping[str, Array], threshold: float | No
     rate = integral_rate(servo, found.error, found.missed) if servo.nz else ca.SX(0, 1)
     margins = ca.vertcat(found.pivot, others)
     results |= {"zdot": rate}
-    known = found.least_usual, found.decoupling
+    known = found.least_usual, found.decoupling, found.inverse
     return LawParts(results, found.shape_acceleration, margins, *known)
 
 
@@ -288,17 +333,18 @@ def side(servo: LawCore, q: Vector) -> Array:
 
 def solve_scaled(
     matrix: ca.SX, right: Array, rows: np.ndarray, columns: np.ndarray
-) -> tuple[Array, Array, Array, Array]:
+) -> tuple[Array, Array, Array, Array, Array]:
     """Solve a square equation; `least` and `side` as from `solve_square`, of the scaled matrix.
 
     Rows are multiplied by `rows` and columns divided by `columns`, shape (n,); the solution is that
-    of the equation as given. The last result is the determinant of the scaled matrix, but for its
-    sign.
+    of the equation as given. The other results are the determinant of the scaled matrix, but for
+    its sign; and the inverse of the matrix whose rows alone are scaled, but for a rotation of its
+    columns, shape (n, n).
     """
     if not matrix.is_dense():
         scaled = ca.diag(constant(rows)) @ matrix @ ca.diag(constant(1 / columns))
-        solved, least, _, side, volume = solve_square(scaled, rows * right)
-        return solved / columns, least, side, volume
+        solved, least, _, side, volume, inverse = solve_square(scaled, rows * right)
+        return solved / columns, least, side, volume, ca.diag(1 / columns) @ inverse
     # A common factor and the columns' scales need not go through the elimination.
     scaled = ca.diag(constant(rows / rows[0])) @ matrix
     upper, turned = _triangle(scaled, constant(rows / rows[0]) * right)
@@ -315,7 +361,8 @@ def solve_scaled(
     least = ca.if_else(square < ca.inf, 1.0 / ca.sqrt(square), 0.0)
     volume = reduce(mul, [upper[k, k] for k in range(len(rows))])
     unit = float(np.prod(rows[0] / columns))
-    return ca.vertcat(*reversed(solution)), least, ca.sign(volume), unit * volume
+    solved = ca.vertcat(*reversed(solution))
+    return solved, least, ca.sign(volume), unit * volume, minus / rows[0]
 
 
 def _triangle(matrix: Array, right: Array) -> tuple[Array, Array]:
@@ -335,22 +382,24 @@ def _triangle(matrix: Array, right: Array) -> tuple[Array, Array]:
     return both[:, :n], both[:, n]
 
 
-def solve_square(matrix: Array, right: Array) -> tuple[Array, Array, Array, Array, Array]:
-    """Solve by Householder QR: solution, least, largest, side, volume.
+def solve_square(matrix: Array, right: Array) -> tuple[Array, Array, Array, Array, Array, Array]:
+    """Solve by Householder QR: solution, least, largest, side, volume, inverse.
 
     `least` is a lower bound of the smallest singular value, at worst sqrt(n) too small: one over
     the Frobenius norm of the inverse. The smallest pivot can be a hundred times too large.
     `largest` bounds the largest singular value: the Frobenius norm. `side` is the sign of the
     determinant, up to one that is the same for all matrices of its sparsity, and `volume` the
-    determinant but for its sign.
+    determinant but for its sign. `inverse` is that of the matrix but for a rotation of its columns.
     """
     reflectors, upper, scales, rows, columns = ca.qr_sparse(matrix)
     solution = ca.qr_solve(right, reflectors, upper, scales, rows, columns)
     # A zero on the diagonal leaves NaN behind, which must not pass for a large number.
-    size = ca.norm_fro(minus_inverse(upper))
+    minus = minus_inverse(upper)
+    size = ca.norm_fro(minus)
     least = ca.if_else(size < ca.inf, 1.0 / size, 0.0)
     volume = reduce(mul, [upper[k, k] for k in range(matrix.shape[0])])
-    return solution, least, ca.norm_fro(upper), side_of_factor(scales), volume
+    inverse = minus[np.argsort(columns).tolist(), :]
+    return solution, least, ca.norm_fro(upper), side_of_factor(scales), volume, inverse
 
 
 def controls(
@@ -371,7 +420,7 @@ def controls(
         torques = share(actuation, forces, weights)[0]
         _, least, largest = share(scaled, forces)  # weights do not make it singular
         return torques, least / largest, ca.SX(1)
-    torques, least, largest, side, _ = solve_square(scaled, ca.diag(rows) @ forces)
+    torques, least, largest, side, *_ = solve_square(scaled, ca.diag(rows) @ forces)
     return ca.diag(columns) @ torques, least / largest, side
 
 
@@ -433,7 +482,7 @@ def signed_margin(servo: LawCore, q: ca.SX) -> Array:
     scaled = ca.diag(constant(servo.margins.scales[0])) @ servo.decoupling(q)
     mass = servo.model.mass_matrix(q)
     if servo.size == servo.ns:
-        inverse, _, _, side, _ = solve_square(scaled, ca.SX.eye(servo.size))
+        inverse, _, _, side, *_ = solve_square(scaled, ca.SX.eye(servo.size))
         return side / ca.sqrt(ca.trace(inverse.T @ mass @ inverse))
     own = scaled @ solve_positive_definite(mass, scaled.T)
     return 1.0 / ca.sqrt(ca.trace(solve_positive_definite(own, ca.SX.eye(servo.size))))

@@ -96,6 +96,9 @@ least margin by more than 3e-4."""
 LEAST = 0.05
 """Least margin below which the outputs' price grows no further, so that rounding stays small."""
 
+FREE = ("u", "pivot", "side", "zdot")
+"""Results of the servo without limits that are not the same in all states."""
+
 TINY = 1e-30
 """Keeps divisors from zero."""
 
@@ -134,17 +137,17 @@ def law_function(servo: LawCore, limited: bool = True) -> ca.Function:
     if servo.damping_threshold is not None:
         doubtful = ca.logic_or(doubtful, _damped(servo)(near, known, symbols["q"]))
     if keeps_margin(servo):
-        at = [*symbols.values(), given[len(OUTPUTS)]]
+        at = [*symbols.values(), given[len(FREE)]]
         doubtful = ca.logic_or(doubtful, _margin_met(servo)(zoned, *at))
     own = [ca.MX.sym(f"x{k}", value.shape[0]) for k, value in enumerate(given)]
     yes = ca.Function("limited", own, kept(*own))
-    no = ca.Function("free", own, own[: len(OUTPUTS)])
+    no = ca.Function("free", own, [*_unlimited(servo, own).values()])
     found = ca.Function.if_else("limits", yes, no)(doubtful, *given)
     return law_graph(symbols, dict(zip(OUTPUTS, found, strict=True)))
 
 
 def _free(servo: LawCore, inputs: Mapping[str, Array]) -> ca.Function:
-    """The servo without limits: `OUTPUTS`, sdot, margins, J H, and 0 if it keeps all limits.
+    """The servo without limits: `FREE`, sdot, margins, J H, and 0 if it keeps all limits.
 
     Conditions that are enough take fewer operations than those that have to hold; `_kept` has them.
     The last results are 0 if the margin is above the zone of damping for sure, and above that in
@@ -160,16 +163,26 @@ def _free(servo: LawCore, inputs: Mapping[str, Array]) -> ca.Function:
     for limits in families(servo, q, v, parts.shape_acceleration, u, held=True, margin=False):
         holds += [condition for limit in limits for condition in limit.kept]
     doubtful = ca.logic_not(_all(ca.vertcat(*holds)))
-    results = [parts.results[name] for name in OUTPUTS[:-1]]
-    results += [ca.SX(len(servo.limit_names), 1)]
+    results = [parts.results[name] for name in FREE]
     near = ca.logic_not(parts.least_usual >= (servo.damping_threshold or 0.0))
     zoned = ca.SX(0)
     if keeps_margin(servo):
-        least = margin_at_least(servo, q, parts.margins[0])
+        least = margin_at_least(servo, q, parts)
         zoned = ca.logic_not(least >= margin_zone(servo))
     known = parts.decoupling if servo.model.takes_momentum else ca.SX(0, 0)
     results += [parts.shape_acceleration, parts.margins, known, doubtful, near, zoned]
     return ca.Function("servo", [*inputs.values()], [*map(ca.densify, results)], {"cse": True})
+
+
+def _unlimited(servo: LawCore, free: Sequence[Array]) -> dict[str, Array]:
+    """Results of the law where no limit is active, from those in `FREE`; in the order of `OUTPUTS`.
+
+    The others are constants, which need not be copied from graph to graph.
+    """
+    found = dict(zip(FREE, free, strict=False))
+    found |= {"missed": ca.MX.zeros(servo.size), "scale": ca.MX(1.0)}
+    found |= {"active": ca.MX.zeros(len(servo.limit_names))}
+    return {name: found[name] for name in OUTPUTS}
 
 
 def _damped(servo: LawCore) -> ca.Function:
@@ -258,12 +271,11 @@ def _kept(servo: LawCore) -> ca.Function:
         "zdot": integral_rate(servo, x["error"], missed) if servo.nz else ca.MX(0, 1),
         "active": ca.vertcat(*active),
     }
-    sizes = [results[name].shape[0] for name in OUTPUTS]
-    free = [ca.MX.sym(name, size) for name, size in zip(OUTPUTS, sizes, strict=True)]
+    free = [ca.MX.sym(name, results[name].shape[0]) for name in FREE]
     within = ca.vertcat(low <= 0.0, high >= 0.0, ca.logic_not(x["damped"]), x["usable"])
     chosen = {
         name: ca.if_else(ca.mmin(within), one, ca.densify(results[name]))
-        for name, one in zip(OUTPUTS, free, strict=True)
+        for name, one in _unlimited(servo, free).items()
     }
     # Torques of the servo and those of the program differ by rounding.
     chosen["u"] = ca.fmin(ca.fmax(chosen["u"], x["least"]), x["most"])

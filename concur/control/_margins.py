@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -166,6 +167,33 @@ def usual_scales(model: ReducedModel, decoupling: Callable[[np.ndarray], Array])
     rows, found = mobility_scales(model, decoupling), _mobilities(model, decoupling)
     least = np.linalg.eigvalsh(rows[:, None] * found * rows)[:, 0]
     return np.asarray(rows / np.sqrt(max(float(np.median(least)), 1e-12)))
+
+
+def column_groups(
+    model: ReducedModel, decoupling: Callable[[np.ndarray], Array], rows: np.ndarray, most: int
+) -> list[list[int]]:
+    """Columns of the decoupling matrix in groups of at most so many, most dependent ones first.
+
+    Such are those of joints with parallel axes: at random configurations their directions span a
+    small volume. Rows are multiplied by `rows`, shape (size,).
+    """
+    rng, found = np.random.default_rng(12), list[np.ndarray]()
+    for _ in range(SAMPLES):
+        scaled = rows[:, None] * np.asarray(decoupling(model.system.random(rng)))
+        sizes = np.linalg.norm(scaled, axis=0)
+        if np.isfinite(sizes).all() and (sizes > 0.0).all():
+            found.append((scaled / sizes).T @ (scaled / sizes))
+    left = list(range(np.shape(decoupling(model.system.neutral()))[1]))
+    if not found:
+        return [left[k : k + most] for k in range(0, len(left), most)]
+    directions, groups = np.array(found), list[list[int]]()
+    while left:
+        choices = np.array(list(combinations(left, min(most, len(left)))))
+        own = directions[:, choices[:, :, None], choices[:, None, :]]
+        volumes = np.log(np.maximum(np.linalg.det(own), 1e-12)).mean(axis=0)
+        groups.append(choices[np.argmin(volumes)].tolist())
+        left = [k for k in left if k not in groups[-1]]
+    return groups
 
 
 def _mobilities(model: ReducedModel, decoupling: Callable[[np.ndarray], Array]) -> np.ndarray:

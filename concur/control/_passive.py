@@ -352,7 +352,7 @@ class PassiveServo(TrackingLaw):
             return w, seen.turned(turned - following_rate(system, self.outputs, q, v, w)) - drift
 
         if self.size == self.ns:
-            away, pivot, side, _ = solve_scaled(rows, seen.turned(wrong), *self.margins.scales)
+            away, pivot, side, *_ = solve_scaled(rows, seen.turned(wrong), *self.margins.scales)
             w, residual = reached(away)
             rate = solve_scaled(rows, residual, *self.margins.scales)[0]
         else:

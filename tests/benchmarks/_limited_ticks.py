@@ -74,6 +74,14 @@ def rover(**rules: Any) -> Case:
     return Case(with_joint_limits(robot), outputs, q0, rules=rules)
 
 
+def flyer(**rules: Any) -> Case:
+    """The shipped free-flyer with momentum: six velocities, the pose of its hand."""
+    robot = with_joint_limits(cc.robots.free_flyer())
+    q0 = robot.neutral()
+    q0[-6:] = 0.5, -1.5, 2.1, 0.2, -0.6, 0.6
+    return Case(robot, [cc.Output("hand", "tool", "SE3")], q0, MOMENTUM, rules)
+
+
 def arm(joints: int) -> Case:
     """A spacecraft with one arm of so many joints; the pose of its hand."""
     robot = with_joint_limits(chain(joints))
@@ -87,7 +95,10 @@ GROUND = {"grip": 0.8, "least_load": 1.0}
 CASES: dict[str, Callable[[], Case]] = {
     "rover with an arm, 5 velocities": rover,
     "the same with grip and loads of wheels": lambda: rover(**GROUND),
-    "the same with a least margin": lambda: rover(margin=1e-3),
+    "the same with a least margin of 0.001": lambda: rover(margin=1e-3),
+    "the same with a least margin of 0.1": lambda: rover(margin=0.1),
+    "free-flyer with momentum, 6 velocities": flyer,
+    "the same, with a least margin of 0.1": lambda: flyer(margin=0.1),
     "spacecraft with an arm of 12 joints": lambda: arm(12),
     "spacecraft with an arm of 20 joints": lambda: arm(20),
 }

@@ -22,9 +22,9 @@ from concur.control._constraint_rows import (
     margin_limits,
     margin_zone,
 )
-from concur.control._core import OUTPUTS, approach
+from concur.control._core import approach
 from concur.control._law import all_velocities, law_parts
-from concur.control._limited import _free, _margin_met
+from concur.control._limited import FREE, _free, _margin_met
 from concur.errors import ConcurError
 from concur.outputs import Output, ReferenceSample
 from concur.robot import Capsule, Mechanism, Obstacle, robot_size, wheel_rows
@@ -281,8 +281,8 @@ def test_the_zone_of_a_least_margin_begins_far_from_usual_margins(name: str) -> 
     """Medians and bounds by NumPy; the cheap bound is below, and not far below."""
     servo, rng = zoned(name, 0.01), np.random.default_rng(5)
     symbols = {key: ca.SX.sym(key, size) for key, size in servo.inputs.items()}
-    pivot = law_parts(servo, symbols, None).margins[0]
-    cheap = ca.Function("low", [*symbols.values()], [margin_at_least(servo, symbols["q"], pivot)])
+    parts = law_parts(servo, symbols, None)
+    cheap = ca.Function("low", [*symbols.values()], [margin_at_least(servo, symbols["q"], parts)])
     found, shares = [], []
     for k in range(200):
         q = servo.model.robot.random(rng)
@@ -294,7 +294,7 @@ def test_the_zone_of_a_least_margin_begins_far_from_usual_margins(name: str) -> 
             given |= {"q": q, "pose": servo.output(q)}
             shares.append(float(cheap(*given.values())) / found[-1])
             assert shares[-1] <= 1.0 + 1e-9
-    assert np.median(shares) > (1.0 - 1e-6 if servo.redundancy is not None else 0.1)
+    assert np.median(shares) > (1.0 - 1e-6 if servo.redundancy is not None else 0.7)
     assert margin_zone(servo) - 0.01 == pytest.approx(0.25 * np.median(found), rel=0.3)
 
 
@@ -327,8 +327,8 @@ def test_no_least_margin_is_active_where_cheap_conditions_exclude_it(
         demand |= {"q": q, "s": s, "momentum": MOMENTUM}
         values = [demand[key] for key in servo.inputs]
         *results, low = free(*values)
-        active = not exact(*values, results[len(OUTPUTS)])
-        assert bool(met(low, *values, results[len(OUTPUTS)])) == active
+        active = not exact(*values, results[len(FREE)])
+        assert bool(met(low, *values, results[len(FREE)])) == active
         found[bool(low), active] += 1
     assert min(found.values()) >= 5, found
 

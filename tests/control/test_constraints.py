@@ -18,7 +18,7 @@ from concur.codegen import _qp, quadratic_program
 from concur.control import Servo
 from concur.control._constraint_rows import limit_rows
 from concur.control._core import approach
-from concur.control._law import all_velocities, shape_command
+from concur.control._law import _below_usual, all_velocities, shape_command
 from concur.control._limited import _free
 from concur.errors import ConcurError, NonFiniteError, OutputError, UnknownNameError
 from concur.outputs import Output, Reference, ReferenceSample, references
@@ -178,22 +178,34 @@ def doubts(servo: Servo, q: np.ndarray, s: np.ndarray, sample: ReferenceSample) 
 
 
 SQUARE = {
-    "rover": lambda **more: rover(limits=99.0, **more),
-    "crane": lambda **more: Servo(
-        cc.reduce(cc.robots.crane_car()),
-        [Output("nose", "steering", "R2", (0.5, 0, 0)), Output("load", "boom", "R2", (2, 0, 0))],
-        *(4.0, 4.0),
-        torque_limits=1e6,
-        constraints=cc.Constraints(),
-        **more,
+    "rover": (lambda **more: rover(limits=99.0, **more), 0.85),
+    "crane": (
+        lambda **more: Servo(
+            cc.reduce(cc.robots.crane_car()),
+            [
+                Output("nose", "steering", "R2", (0.5, 0, 0)),
+                Output("load", "boom", "R2", (2, 0, 0)),
+            ],
+            *(4.0, 4.0),
+            torque_limits=1e6,
+            constraints=cc.Constraints(),
+            **more,
+        ),
+        0.85,
+    ),
+    "floater": (
+        lambda **more: LAWS["floater"](torque_limits=1e6, constraints=cc.Constraints(), **more),
+        0.6,
     ),
 }
+"""Laws, and the least median of the bound over the margin."""
 
 
 @pytest.mark.parametrize("name", SQUARE)
 def test_usual_margin_has_a_lower_bound_that_is_not_far_below(name: str) -> None:
-    """The margin by NumPy."""
-    law, rng, shares = SQUARE[name](), np.random.default_rng(4), []
+    """The margin by NumPy; also where columns of the matrix are dependent to some bits."""
+    (make, median), rng, shares = SQUARE[name], np.random.default_rng(4), []
+    law = make()
     inputs = {key: ca.SX.sym(key, size) for key, size in law.inputs.items()}
     found = shape_command(law, inputs["q"], all_velocities(law, inputs), inputs, None)
     seen = ca.Function("usual", [*inputs.values()], [found.least_usual, found.usual])
@@ -205,7 +217,17 @@ def test_usual_margin_has_a_lower_bound_that_is_not_far_below(name: str) -> None
         assert_close(usual, 1.0 / np.linalg.norm(np.linalg.inv(matrix)), 1e-9)
         assert 0.0 < least <= usual * (1.0 + 1e-9)
         shares.append(least / usual)
-    assert np.median(shares) > 0.4
+    assert np.median(shares) > median
+    size = law.size
+    square, volume = ca.SX.sym("a", size, size), ca.SX.sym("d")
+    groups = [list(range(k, min(k + 3, size))) for k in range(0, size, 3)]
+    below = ca.Function("below", [square, volume], [_below_usual(square, volume, groups)])
+    for away in 10.0 ** np.arange(-16.0, 0.0):
+        matrix = rng.normal(size=(size, size))
+        matrix[:, 1:] = matrix[:, :1] + away * matrix[:, 1:]
+        least = float(below(matrix, np.linalg.det(matrix)))
+        values = np.maximum(np.linalg.svd(matrix, compute_uv=False), 1e-16)
+        assert least <= (1.0 + 1e-6) / np.linalg.norm(1.0 / values) + 1e-12
 
 
 def grip_needed(robot: Mechanism, sdot: np.ndarray) -> float:

@@ -129,11 +129,13 @@ def test_scaled_equation_is_solved_and_its_margin_told(dense: bool) -> None:
     rows, columns = rng.uniform(1.0, 3.0, (2, 5))
     symbols = ca.SX.sym("a", ca.sparsify(ca.DM(matrix)).sparsity()), ca.SX.sym("b", 5)
     solve = ca.Function("solve", symbols, list(solve_scaled(*symbols, rows, columns)))
-    solution, least, side, volume = solve(ca.DM(matrix), right)
+    solution, least, side, volume, inverse = solve(ca.DM(matrix), right)
     assert_close(np.array(solution)[:, 0], np.linalg.solve(matrix, right), 1e-12)
     scaled = rows[:, None] * matrix / columns
     assert float(least) == pytest.approx(1.0 / np.linalg.norm(np.linalg.inv(scaled)), rel=1e-12)
     assert abs(float(volume)) == pytest.approx(abs(np.linalg.det(scaled)), rel=1e-12)
+    square = rows[:, None] * matrix
+    assert_close(inverse @ inverse.T, np.linalg.inv(square.T @ square), 1e-11)
     # Two rows swapped: dense matrices are of one sparsity, whose sign of the determinant counts.
     swapped = matrix[[0, 1, 2, 4, 3]] if dense else matrix * [1, 1, -1, 1, 1]
     assert float(side) == -float(solve(ca.DM(swapped), right)[2]) != 0.0
