@@ -17,7 +17,8 @@ INTERFACE = "datagram"
 
 HOST = "127.0.0.1"
 
-_FRAME = struct.Struct("=IB3x8s")
+_FRAME, _LONG = struct.Struct("=IB3x8s"), struct.Struct("=IBB2x64s")  # the second: CAN FD
+_SWITCHED = 1  # flag of a frame of CAN FD whose data have another bit rate
 _REMOTE, _EXTENDED, _ERRORS, _NUMBER = 1 << 30, 1 << 31, 1 << 29, 0x7FF
 
 
@@ -48,7 +49,11 @@ class DatagramBus(can.BusABC):
     def send(self, msg: can.Message, timeout: float | None = None) -> None:
         """Send a frame without waiting."""
         flags = _REMOTE * msg.is_remote_frame | _EXTENDED * msg.is_extended_id
-        data = _FRAME.pack(msg.arbitration_id | flags, msg.dlc, bytes(msg.data))
+        number, content = msg.arbitration_id | flags, bytes(msg.data)
+        if msg.is_fd:
+            data = _LONG.pack(number, len(content), _SWITCHED * msg.bitrate_switch, content)
+        else:
+            data = _FRAME.pack(number, msg.dlc, content)
         try:
             self._socket.sendto(data, self._peer)
         except ConnectionRefusedError:
@@ -60,17 +65,23 @@ class DatagramBus(can.BusABC):
         if timeout is None or timeout > 0.0:
             select.select([self._socket], [], [], timeout)
         try:
-            data, sender = self._socket.recvfrom(64)
+            data, sender = self._socket.recvfrom(128)
         except OSError:
             return None, False
-        if len(data) != _FRAME.size or sender != self._peer:
+        is_fd, flags = len(data) == _LONG.size, 0
+        if sender != self._peer or not (is_fd or len(data) == _FRAME.size):
             raise can.CanOperationError(f"a datagram of {len(data)} bytes from {sender}")
-        number, length, content = _FRAME.unpack(data)
+        if is_fd:
+            number, length, flags, content = _LONG.unpack(data)
+        else:
+            number, length, content = _FRAME.unpack(data)
         frame = can.Message(
             arbitration_id=number & (0x1FFFFFFF if number & _EXTENDED else _NUMBER),
             is_extended_id=bool(number & _EXTENDED),
             is_remote_frame=bool(number & _REMOTE),
             is_error_frame=bool(number & _ERRORS),
+            is_fd=is_fd,
+            bitrate_switch=bool(flags & _SWITCHED),
             dlc=length,
             data=None if number & _REMOTE else content[:length],
         )

@@ -72,6 +72,9 @@ def bus_options(settings: BusSettings) -> dict[str, Any]:
         options.setdefault("hop_limit", 0)
     elif settings.interface not in ("virtual", INTERFACE):
         options.setdefault("bitrate", settings.bitrate)
+        if settings.data_bitrate:
+            options.setdefault("fd", True)
+            options.setdefault("data_bitrate", settings.data_bitrate)
     return options
 
 
@@ -127,7 +130,7 @@ def open_bus(settings: BusSettings, clock: Clock | None = None) -> Bus:
             cure="Check the cable, the adapter's driver and `[bus]` of the rig file; without "
             'hardware use interface = "udp_multicast" and `concur-rig emulate`.',
         ) from error
-    return Bus(bus, clock or MonotonicClock())
+    return Bus(bus, clock or MonotonicClock(), has_fd=bool(settings.data_bitrate))
 
 
 class Bus:
@@ -144,6 +147,8 @@ class Bus:
         Clock of all waits.
     silent : bool
         Whether nothing is sent.
+    has_fd : bool
+        Whether frames of CAN FD, and extended identifiers, are received too.
 
     Attributes
     ----------
@@ -152,7 +157,8 @@ class Bus:
     errors : int
         Number of error frames of the bus.
     foreign : int
-        Number of skipped frames: extended identifiers, remote frames, CAN FD, garbage.
+        Number of skipped frames: remote frames, garbage, and unless `has_fd` is true, extended
+        identifiers and CAN FD.
     silent : bool
         While true, nothing is sent: the listening modes set it permanently.
     echoes : bool or None
@@ -161,8 +167,11 @@ class Bus:
         Called with each sent or received frame, and whether it was sent.
     """
 
-    def __init__(self, bus: can.BusABC, clock: Clock, silent: bool = False) -> None:
+    def __init__(
+        self, bus: can.BusABC, clock: Clock, silent: bool = False, has_fd: bool = False
+    ) -> None:
         self.bus = bus
+        self.has_fd = has_fd
         self.clock = clock
         self.silent = silent
         self.echoes: bool | None = None
@@ -239,8 +248,8 @@ class Bus:
         Returns
         -------
         can.Message or None
-            A classic data frame with a standard identifier; None if none arrived in time. Other
-            frames are counted and skipped.
+            A data frame: a classic one with a standard identifier unless `has_fd` is true; None if
+            none arrived in time. Other frames are counted and skipped.
         """
         clock, passed, same, before = self.clock, 0, 0, 0.0
         if self._expect is not None:
@@ -254,7 +263,7 @@ class Bus:
                 passed += 1
                 continue
             if frame is not None:
-                if self._is_plain(frame) and (filtered or self.bus._matches_filters(frame)):
+                if self._is_data(frame) and (filtered or self.bus._matches_filters(frame)):
                     if self.watch is not None:
                         self.watch(frame, False)
                     return frame
@@ -272,8 +281,8 @@ class Bus:
             clock.sleep_until(min(clock.now() + STEP, until))
         return None
 
-    def _is_plain(self, frame: can.Message) -> bool:
-        """Whether it is a classic data frame with a standard identifier; count it if not."""
+    def _is_data(self, frame: can.Message) -> bool:
+        """Whether it is a data frame of a format of this bus; count it if not."""
         if frame.is_error_frame:
             self.errors += 1
             if self._has_state_frames:
@@ -282,7 +291,7 @@ class Bus:
                 elif frame.arbitration_id & RESTARTED:
                     self._off_since_error_frame = False
             return False
-        if frame.is_extended_id or frame.is_remote_frame or frame.is_fd:
+        if frame.is_remote_frame or (not self.has_fd and (frame.is_extended_id or frame.is_fd)):
             self.foreign += 1
             return False
         return True

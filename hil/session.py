@@ -30,7 +30,7 @@ from hil.reasons import Reason
 from hil.record.recorder import Recorder
 from hil.record.rows import Layout
 from hil.rig.busload import refuse_overload
-from hil.settings import BusSettings, Rig
+from hil.settings import Rig
 from hil.spine import why_in_python
 from hil.state.pose_source import PoseReceiver, PoseSender
 from hil.views.console import Heartbeat, facts_of, start_console
@@ -300,7 +300,9 @@ def mocked(rig: Rig) -> Rig:
     pose = None if rig.pose is None else dataclasses.replace(rig.pose, host="127.0.0.1", port=0)
     return dataclasses.replace(
         rig,
-        bus=BusSettings("virtual", f"mock-{secrets.token_hex(4)}", rig.bus.bitrate),
+        bus=dataclasses.replace(
+            rig.bus, interface="virtual", channel=f"mock-{secrets.token_hex(4)}", options={}
+        ),
         loop=dataclasses.replace(rig.loop, priority=0, lock_memory=False),
         pose=pose,
     )

@@ -94,11 +94,12 @@ class AxisTable:
         its numbers: gear, torque, speed, encoder, heat, and the limits of the joints. Example:
         `"turret"`.
     drive : str
-        `"cia402"` (CANopen, cyclic synchronous torque), `"mit"` (mini-cheetah protocol), or
-        a kind registered by `hil.drives.register_drive` in a file of `drive_modules`.
-        Example: `"cia402"`.
+        `"cia402"` (CANopen, cyclic synchronous torque), `"mit"` (mini-cheetah protocol),
+        `"moteus"` (CAN FD), or a kind registered by `hil.drives.register_drive` in a file of
+        `drive_modules`. Example: `"cia402"`.
     node : int
-        CANopen node number, or identifier of an MIT drive, 1 to 126. Example: `3`.
+        CANopen node number, or identifier of an MIT drive, 1 to 126, or of a moteus drive, 1 to
+        124. Example: `3`.
     torque_rate_limit : float
         Largest rate of the motor's torque or force, N m/s or N/s. Example: `600.0`.
     torque_share : float, optional
@@ -271,14 +272,18 @@ class BusSettings:
     bitrate : int, optional
         Bit rate, bit/s; limits the bus load also on interfaces without a bit rate. Example:
         `500000`.
+    data_bitrate : int, optional
+        Bit rate of the data of CAN FD frames, bit/s: not below `bitrate`; required for moteus
+        drives. Default: none, all frames are classic. Example: `5000000`.
     largest_load : float, optional
-        Largest fraction of the bit rate that is used in the worst case. Example: `0.7`.
+        Largest fraction of the time of the bus that is used in the worst case. Example: `0.7`.
     options : mapping, optional
         Further arguments of `can.Bus`. Default: none. Example: `{ port = 43113 }`.
     """
 
     _cures: ClassVar[Mapping[str, str]] = {
         "bit_rate": "Did you mean `bitrate`?",
+        "fd_bitrate": "Did you mean `data_bitrate`?",
     }
 
     interface: Text
@@ -286,6 +291,9 @@ class BusSettings:
     bitrate: Annotated[
         int, Ge(10_000), Le(1_000_000), Expected("a whole number from 10000 to 1000000")
     ] = 1_000_000
+    data_bitrate: Annotated[
+        int, Ge(0), Le(8_000_000), Expected("a whole number, to 8000000, or 0 for none")
+    ] = 0
     largest_load: Annotated[float, Gt(0.0), Le(1.0), Expected("a number above 0, at most 1")] = 0.8
     options: Annotated[Mapping[str, Any], Expected("a table")] = field(default_factory=dict)
 

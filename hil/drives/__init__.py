@@ -9,6 +9,7 @@ from hil.drives._fields import check_fields, check_units, identifiers
 from hil.drives._intruders import Intruders
 from hil.drives._mit import MitDrive
 from hil.drives._modules import drive_files, import_drives
+from hil.drives._moteus import MoteusDrive, moteus_frames
 from hil.drives._registry import drive_kinds, make_drives, register_drive
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Finding",
     "Intruders",
     "MitDrive",
+    "MoteusDrive",
     "Wanted",
     "check_fields",
     "check_units",
@@ -29,6 +31,7 @@ __all__ = [
     "identifiers",
     "import_drives",
     "make_drives",
+    "moteus_frames",
     "next_controlword",
     "register_drive",
     "state_of",

@@ -80,7 +80,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from hil.errors import ArmError
 
@@ -175,11 +175,17 @@ class CycleFrame:
         Bytes of data.
     to_drive : bool
         Whether the host sends it.
+    fd : bool
+        Whether it is a frame of CAN FD.
+    extended : bool
+        Whether its identifier has 29 bits.
     """
 
     name: str
     length: int
     to_drive: bool
+    fd: bool = False
+    extended: bool = False
 
 
 class Drive(ABC):
@@ -211,6 +217,9 @@ class Drive(ABC):
     ...     print(error.came)
     a class without command, cycle_frames, identifiers, inspect, prepare, receive, release
     """
+
+    largest_identifier: ClassVar[int] = 0x7FF
+    """Largest identifier of the frames of this kind; above it, identifiers are extended."""
 
     def __init__(self, axis: Axis, index: int, rig: Rig) -> None:
         self.axis = axis

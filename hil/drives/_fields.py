@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hil._concur import Refusal, suggest
+from hil.drives._moteus_frames import ANSWER
+from hil.drives._moteus_frames import HOST as MOTEUS_HOST
+from hil.drives._moteus_frames import LARGEST_NODE as LARGEST_MOTEUS_NODE
 from hil.drives._units import LARGEST, AxisScale, MitScale
 from hil.drives.mit_models import BITS, MIT_MODELS
 
@@ -27,8 +30,14 @@ _IDENTIFIERS = {
     0x600: "SDO request",
     0x700: "heartbeat",
 }
-_OTHERS = "rated_torque", "torque_unit", "torque_count", "rated_torque_unit", "modulo"
-"""Fields that an MIT drive does not have."""
+_OWNERS = {
+    **dict.fromkeys(("rated_torque", "torque_unit", "torque_count"), "cia402"),
+    **dict.fromkeys(("rated_torque_unit", "modulo"), "cia402"),
+    **dict.fromkeys(("model", "ranges"), "mit"),
+}
+"""Kind of drive of each field that only one kind has."""
+
+_NAMES = {"cia402": "a CiA 402 drive", "mit": "an MIT drive", "moteus": "a moteus drive"}
 
 
 def check_fields(kind: str, given: Mapping[str, Any], refuse: Refusal) -> None:
@@ -43,6 +52,14 @@ def check_fields(kind: str, given: Mapping[str, Any], refuse: Refusal) -> None:
     refuse : Refusal
         Makes the errors.
     """
+    for field, owner in _OWNERS.items() if kind in _NAMES else ():
+        if field in given and owner != kind:
+            refuse(
+                field,
+                f"no such field on {_NAMES[kind]}",
+                given[field],
+                f'Remove it, or set drive = "{owner}".',
+            )
     check = _FIELDS.get(kind)
     if check is not None:
         check(given, refuse)
@@ -74,8 +91,10 @@ def identifiers(axis: Axis) -> list[tuple[int, str]]:
     Returns
     -------
     list of (int, str)
-        Empty for other kinds than "cia402" and "mit".
+        Empty for kinds that are not built in.
     """
+    if axis.drive == "moteus":
+        return [(ANSWER | MOTEUS_HOST << 8 | axis.node, "command")]
     if axis.drive == "cia402":
         return [(base + axis.node, what) for base, what in _IDENTIFIERS.items()]
     return [(axis.node, "command")] if axis.drive == "mit" else []
@@ -96,14 +115,6 @@ def _check_cia402(given: Mapping[str, Any], refuse: Refusal) -> None:
             f"{given['torque_count']:g}",
             'Remove it, or set torque_unit = "count".',
         )
-    for field in ("model", "ranges"):
-        if field in given:
-            refuse(
-                field,
-                "no such field on a CiA 402 drive",
-                f"field `{field}`",
-                'Remove it, or set drive = "mit".',
-            )
     _check_node(
         given,
         refuse,
@@ -113,14 +124,6 @@ def _check_cia402(given: Mapping[str, Any], refuse: Refusal) -> None:
 
 
 def _check_mit(given: Mapping[str, Any], refuse: Refusal) -> None:
-    for field in _OTHERS:
-        if field in given:
-            refuse(
-                field,
-                "no such field on an MIT drive, whose units follow from its model",
-                given[field],
-                'Remove it, or set drive = "cia402".',
-            )
     model, ranges = given.get("model"), given.get("ranges")
     if (model is None) == (ranges is None):
         refuse(
@@ -149,6 +152,16 @@ def _check_mit(given: Mapping[str, Any], refuse: Refusal) -> None:
             expected, valid = "lower = 0 < upper", lower == 0.0
         if not (lower <= 0.0 < upper and valid):
             refuse(f"ranges.{field}", expected, f"[{lower:g}, {upper:g}]", "Correct the range.")
+
+
+def _check_moteus(given: Mapping[str, Any], refuse: Refusal) -> None:
+    if given["node"] > LARGEST_MOTEUS_NODE:
+        refuse(
+            "node",
+            f"a number from 1 to {LARGEST_MOTEUS_NODE}",
+            given["node"],
+            f"Give the drive a lower number; {MOTEUS_HOST} is the host.",
+        )
 
 
 def _check_node(given: Mapping[str, Any], refuse: Refusal, what: str, cure: str) -> None:
@@ -259,6 +272,7 @@ def _check_ranges(axis: Axis, refuse: Refusal) -> None:
 _FIELDS: dict[str, Callable[[Mapping[str, Any], Refusal], None]] = {
     "cia402": _check_cia402,
     "mit": _check_mit,
+    "moteus": _check_moteus,
 }
 _UNITS: dict[str, Callable[[Axis, Refusal], None]] = {
     "cia402": _check_per_mille,

@@ -20,7 +20,7 @@ The reaction of the drives to missing commands differs, and cannot be queried:
 - Damiao drives report their state in the upper half of the first byte: 0 off, 1 on, others faults,
   of which 13 is "communication lost" in the libraries that read it.
 
-Therefore a watchdog is tested before a rig is armed (`_mit_trial`). The drive enters motor mode,
+Therefore a watchdog is tested before a rig is armed (`_single_trial`). The drive enters motor mode,
 gets a small torque, and receives nothing for one and a half times `watchdog`; then its error code
 or state must show that it is off, and its torque must have ended. The test is made twice. A drive
 whose reports do not show it is rejected, even if its watchdog works. The exception is
@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 import can
 
 from hil.bus import Bus
-from hil.drives._drive import AxisCheck, CycleFrame, Drive, FaultCode, Finding, Wanted
+from hil.drives._drive import AxisCheck, CycleFrame, FaultCode, Finding, Wanted
 from hil.drives._mit_frames import (
     CLEAR,
     COMMUNICATION_LOST,
@@ -46,7 +46,7 @@ from hil.drives._mit_frames import (
     pack_torque,
     unpack_report,
 )
-from hil.drives._mit_trial import try_watchdog
+from hil.drives._single_trial import Answer, AnsweringDrive, try_watchdog
 from hil.drives._trial import SILENCE
 from hil.drives._units import MitScale, Turns
 from hil.errors import DriveError, UnitError
@@ -73,7 +73,7 @@ _LONG = 20  # reports
 _STATES = range(1, 16)  # without 0, which is invisible in the first byte
 
 
-class MitDrive(Drive):
+class MitDrive(AnsweringDrive):
     """A drive of the MIT protocol.
 
     Parameters
@@ -442,6 +442,48 @@ class MitDrive(Drive):
                     self._answers_on = frame.arbitration_id
                     return report
         return None
+
+    # -- for the test of the watchdog ------------------------------------------------------------
+
+    @property
+    def resolution(self) -> MitScale:
+        return self.scale
+
+    @property
+    def cure(self) -> str:
+        return (
+            f"Set its CAN timeout to {self.axis.watchdog:g} s over its serial port. If it has "
+            "a timeout and does not report it, verify that it works (pull the CAN plug while "
+            "the motor pushes lightly against a hand), then set `watchdog_confirmed = true`."
+        )
+
+    def ask(self, bus: Bus, torque: float, attempts: int, timeout: float) -> Answer | None:
+        data = bytearray(8)
+        pack_torque(data, self.scale.torque_code(torque))
+        return self._answer(self.exchange(bus, bytes(data), attempts, timeout))
+
+    def _answer(self, report: Report | None) -> Answer | None:
+        if report is None:
+            return None
+        torque = self.scale.torque(report.torque)
+        return Answer(report.position, torque, report.error, report.off)
+
+    def place(self, position: float, first: float) -> float:
+        step = (int(position - first) + 0x8000 & 0xFFFF) - 0x8000
+        return self.scale.position(int(first) + step)
+
+    def enter(self, bus: Bus) -> Answer | None:
+        self.exchange(bus, LEAVE)
+        entered = self.exchange(bus, ENTER)
+        if entered is not None and entered.off and self.has_state:
+            self.exchange(bus, CLEAR)
+            entered = self.exchange(bus, ENTER)
+        return self._answer(entered)
+
+    def leave(self, bus: Bus) -> None:
+        self.exchange(bus, LEAVE)
+        if self.has_state:
+            self.exchange(bus, CLEAR)
 
     def _may_have_state(self) -> bool:
         """Whether the lower half of the first byte identifies this drive on its bus."""

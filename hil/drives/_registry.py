@@ -14,17 +14,19 @@ from hil.drives._cia402_cycle import NMT_IDENTIFIER, SYNC_IDENTIFIER
 from hil.drives._cia402_setup import HOST_NODE
 from hil.drives._drive import Drive
 from hil.drives._mit import MitDrive
+from hil.drives._moteus import MoteusDrive
+from hil.drives._moteus_frames import HOST as MOTEUS_HOST
+from hil.drives._moteus_frames import LARGEST_NODE as LARGEST_MOTEUS_NODE
 from hil.errors import RigFileError
 
 if TYPE_CHECKING:
     from hil.settings import Axis, Rig
 
-_KINDS = registry(dict[str, type[Drive]](cia402=Cia402Drive, mit=MitDrive))
+_KINDS = registry(dict[str, type[Drive]](cia402=Cia402Drive, mit=MitDrive, moteus=MoteusDrive))
 
 _LISTENING: list[list[str]] = []
 """Lists that collect every registered kind, also if it was registered before."""
 
-_LARGEST_IDENTIFIER = 0x7FF
 _LARGEST_CANOPEN_NODE = 0x7F
 _LARGEST_MIT_NODE = 0x7E
 
@@ -137,6 +139,8 @@ def _check_node(rig: Rig, axis: Axis, kind: type[Drive]) -> None:
         largest, why = _LARGEST_CANOPEN_NODE - 1, f"{HOST_NODE} is the host"
     elif issubclass(kind, MitDrive):
         largest, why = _LARGEST_MIT_NODE, "127 is the first byte of every command"
+    elif issubclass(kind, MoteusDrive):
+        largest, why = LARGEST_MOTEUS_NODE, f"{MOTEUS_HOST} is the host"
     else:
         return
     if not 1 <= axis.node <= largest:
@@ -164,13 +168,14 @@ def _check_identifiers(rig: Rig, drives: list[Drive]) -> None:
             may_share = drive.shares_identifiers and identifier not in drive.sent_identifiers
             if may_share and shared.get(identifier) is type(drive):
                 continue
-            if not 0 <= identifier <= _LARGEST_IDENTIFIER or identifier in owners:
+            bits = drive.largest_identifier.bit_length()
+            if not 0 <= identifier <= drive.largest_identifier or identifier in owners:
                 raise RigFileError(
                     f"{rig.path}, {name}, `node`",
-                    expected="unused identifiers of 11 bits",
+                    expected=f"unused identifiers of {bits} bits",
                     came=f"0x{identifier:03X}, which belongs to {owners[identifier]}"
                     if identifier in owners
-                    else f"0x{identifier:03X}, which has more than 11 bits",
+                    else f"0x{identifier:03X}, which has more than {bits} bits",
                     cure="Give the drives other numbers. Use separate buses for CANopen drives and "
                     "drives of the MIT protocol: the latter report on 0x000, which is network "
                     "management in CANopen.",

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 LARGEST = 32767
 """Largest number of per mille: 0x6071 and 0x6077 have 16 bits and a sign."""
 
+LARGEST_FLOAT = 1e6
+"""Largest torque of a drive with numbers of floating point, N m."""
+SMALLEST = 1e-6
+"""Resolution of such a torque, as a fraction of the limit of the axis."""
+
 
 class AxisScale:
     """Conversion between numbers of a CiA 402 drive and its joint.
@@ -166,6 +171,42 @@ class MitScale:
         if not -0.5 < number < code.top + 0.5:
             raise _beyond(self._name, shown, largest)
         return round(number)
+
+
+class TurnScale:
+    """Conversion between a drive in turns and N m of its shaft, and its joint.
+
+    `unit` is the unit of its positions in turns, `counts` the steps of its encoder per turn.
+    """
+
+    __slots__ = ("_angle", "_name", "_offset", "_torque", "largest_torque", "position_step", "step")
+
+    def __init__(self, axis: Axis, unit: float = 1.0) -> None:
+        self._name = axis.name
+        self._offset = axis.offset
+        self._torque = axis.direction * axis.gear
+        self._angle = math.tau * unit / self._torque
+        self.position_step = math.tau / (axis.counts * axis.gear)
+        self.largest_torque = LARGEST_FLOAT * axis.gear
+        self.step = SMALLEST * axis.torque_limit
+
+    def shaft_torque(self, torque: float) -> float:
+        """Torque of the drive's shaft, N m."""
+        if not abs(torque) <= self.largest_torque:
+            raise _beyond(self._name, torque, self.largest_torque)
+        return torque / self._torque
+
+    def torque(self, torque: float) -> float:
+        """Torque at the joint (N m, N) from that of the shaft."""
+        return torque * self._torque
+
+    def position(self, number: float) -> float:
+        """Position of the joint from the drive's number."""
+        return self._offset + number * self._angle
+
+    def velocity(self, number: float) -> float:
+        """Velocity of the joint from the drive's number."""
+        return number * self._angle
 
 
 class _Code:

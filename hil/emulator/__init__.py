@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hil.emulator._drive import DriveSettings, EmulatedDrive
     from hil.emulator._faults import Fault, FaultKind
     from hil.emulator._mit import EmulatedMit
+    from hil.emulator._moteus import EmulatedMoteus
     from hil.emulator._processes import (
         DriveReport,
         EmulatorProcesses,
@@ -36,6 +37,7 @@ _PLACES = {
     "EmulatedCia402": "_cia402",
     "EmulatedDrive": "_drive",
     "EmulatedMit": "_mit",
+    "EmulatedMoteus": "_moteus",
     "Fault": "_faults",
     "FaultKind": "_faults",
     "Stalls": "_time",
@@ -51,6 +53,7 @@ __all__ = [
     "EmulatedCia402",
     "EmulatedDrive",
     "EmulatedMit",
+    "EmulatedMoteus",
     "EmulationClock",
     "EmulatorProcesses",
     "Fault",

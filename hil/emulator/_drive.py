@@ -63,6 +63,8 @@ class DriveSettings:
         Identifier of the reports of an MIT drive.
     report_length : {6, 8}
         Bytes of the reports of an MIT drive: 8 with temperature and error, 6 without.
+    timeout_mode : int
+        Mode of a moteus drive after a timeout: 0 stopped, 10 position, 12 zero velocity, 15 brake.
     """
 
     rated_torque: float | None = None
@@ -79,6 +81,7 @@ class DriveSettings:
     response_time: float = 0.0
     master: int = 0
     report_length: Literal[6, 8] = 8
+    timeout_mode: int = 0
 
 
 class EmulatedDrive(ABC):
@@ -240,6 +243,17 @@ class EmulatedDrive(ABC):
 def message(identifier: int, data: bytes | bytearray) -> can.Message:
     """Make a data frame with a standard identifier."""
     return can.Message(arbitration_id=identifier, data=data, is_extended_id=False)
+
+
+def changed(frame: can.Message, data: bytes | bytearray) -> can.Message:
+    """Copy a data frame with other data, in its format."""
+    return can.Message(
+        arbitration_id=frame.arbitration_id,
+        data=data,
+        is_extended_id=frame.is_extended_id,
+        is_fd=frame.is_fd,
+        bitrate_switch=frame.bitrate_switch,
+    )
 
 
 def is_plain(frame: can.Message) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal
 
-from hil.emulator._drive import EmulatedDrive, Outgoing, message
+from hil.emulator._drive import EmulatedDrive, Outgoing, changed
 from hil.errors import RigError
 
 if TYPE_CHECKING:
@@ -41,6 +41,9 @@ class FaultKind(Enum):
     POWER_CYCLE = "the power of the drive is cycled"
     BUS_OFF = "all frames are lost"
 
+
+LONG_LENGTHS = 12, 16, 20, 24, 32, 48, 64
+"""Lengths of the data of CAN FD frames above 8 bytes."""
 
 _ONCE = (FaultKind.DRIVE_FAULT, FaultKind.POWER_CYCLE)
 
@@ -293,11 +296,12 @@ class Faults:
             bit = self._random.randrange(8 * len(data))
             data[bit // 8] ^= 1 << bit % 8
         else:
-            lengths = [length for length in range(9) if length != len(data)]
-            data = (data + bytes(8))[: self._random.choice(lengths)]
-        return message(frame.arbitration_id, data)
+            known = [*range(9), *LONG_LENGTHS] if frame.is_fd else range(9)
+            lengths = [length for length in known if length != len(data)]
+            data = (data + bytes(64))[: self._random.choice(lengths)]
+        return changed(frame, data)
 
 
 def _garbage(frame: can.Message) -> can.Message:
     """Set all bits of a frame: NaN as a float, -1 or the largest number as an integer."""
-    return message(frame.arbitration_id, b"\xff" * len(frame.data))
+    return changed(frame, b"\xff" * len(frame.data))

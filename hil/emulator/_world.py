@@ -19,6 +19,7 @@ from hil.emulator._cia402 import EmulatedCia402
 from hil.emulator._drive import DriveSettings, EmulatedDrive, Outgoing
 from hil.emulator._faults import Fault, Faults
 from hil.emulator._mit import EmulatedMit
+from hil.emulator._moteus import EmulatedMoteus
 from hil.emulator._motion_capture import MotionCapture, pose_sender
 from hil.emulator._plant import RobotPlant
 from hil.errors import RigError
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 Make: TypeAlias = "Callable[[Axis, DriveSettings], EmulatedDrive]"
 
-KINDS = registry(dict[str, Make](cia402=EmulatedCia402, mit=EmulatedMit))
+KINDS = registry(dict[str, Make](cia402=EmulatedCia402, mit=EmulatedMit, moteus=EmulatedMoteus))
 """Emulated drives by kind; add drives of a third kind here."""
 
 _ROUNDING = 1e-9  # s: instants that are nearer to each other than this are equal

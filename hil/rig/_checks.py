@@ -28,6 +28,15 @@ WATCHDOG = (0.02, 0.2)
 LARGEST_LOAD = 0.25
 """Largest torque of the watchdog test, as a fraction of the torque limit."""
 
+OF_SHAFT = "mit", "moteus"
+"""Kinds of drives whose numbers may be those of the output of a gearbox."""
+
+FINEST = 1e5
+"""Steps per turn of the position in reports of moteus drives."""
+
+PROTOCOLS = {"cia402": "a CiA 402 drive", "mit": "an MIT drive", "moteus": "a moteus drive"}
+"""Kinds of drives of which one bus carries one."""
+
 LONGEST_PATIENCE = 0.2
 """Longest time for which consecutive faulty cycles are tolerated, s."""
 
@@ -101,8 +110,10 @@ def axis_of(table: AxisTable, task: Task, transmission: Transmission, path: str)
             turned = motor.reduction / (math.tau if units == {"N"} else 1.0)
         elif robot.control_units[index] == "N":  # a linear motor, whose counts are per metre
             turned = 1.0 / math.tau
-        if table.drive == "mit":  # its numbers may be those of the output of its gearbox
+        if table.drive in OF_SHAFT:
             found["gear"] = 1.0 / turned
+            if table.drive != "mit":
+                found["counts"] = min(motor.encoder or FINEST, FINEST)
         elif motor.encoder is not None:
             found["counts"] = motor.encoder / turned
         if motor.thermal_time is not None:
@@ -229,15 +240,45 @@ def _check_nodes(rig: Rig) -> None:
                     "Give one of the two drives another number.",
                 )
             owners[identifier] = (f"`{axis.name}`", what)
+    ours = [axis for axis in rig.axes if axis.drive in PROTOCOLS]
+    for axis in ours:
+        if axis.drive != ours[0].drive:
+            _refusal(rig, _label(axis.name))(
+                "drive",
+                "drives of one protocol on a bus",
+                f"{PROTOCOLS[axis.drive]} beside {PROTOCOLS[ours[0].drive]}",
+                "Use a separate rig for each protocol: they use the same identifiers for different "
+                "frames. MIT drives answer with identifier 0, which starts or stops CANopen nodes; "
+                "drives without CAN FD answer its frames with errors.",
+            )
+    _check_format(rig)
+
+
+def _check_format(rig: Rig) -> None:
+    """Reject drives whose frames have another format than the bus."""
+    bus, refuse = rig.bus, _refusal(rig, "[bus]")
     kinds = {axis.drive for axis in rig.axes}
-    if {"cia402", "mit"} <= kinds:
-        mit = next(axis for axis in rig.axes if axis.drive == "mit")
-        _refusal(rig, _label(mit.name))(
-            "drive",
-            "drives of one protocol on a bus",
-            "an MIT drive beside CiA 402 drives",
-            "Use a separate rig for each protocol: MIT drives answer with identifier 0, which "
-            "starts or stops CANopen nodes.",
+    if bus.data_bitrate and bus.data_bitrate < bus.bitrate:
+        refuse(
+            "data_bitrate",
+            f"at least `bitrate`, {bus.bitrate}",
+            f"{bus.data_bitrate}",
+            "Set for example 5000000: data of CAN FD are not slower than the rest of a frame.",
+        )
+    if "moteus" in kinds and not bus.data_bitrate:
+        refuse(
+            "data_bitrate",
+            "the bit rate of the data of CAN FD frames, as moteus drives send them",
+            "no value",
+            "Add data_bitrate = 5000000, as these drives have it unless they are configured.",
+        )
+    classic = kinds & {"cia402", "mit"}
+    if bus.data_bitrate and classic:
+        refuse(
+            "data_bitrate",
+            f'no such field on a bus with drives of kind "{min(classic)}"',
+            f"{bus.data_bitrate}",
+            "Remove it: these drives send and receive classic frames.",
         )
 
 

@@ -7,15 +7,19 @@ capacity of a real bus would work in emulation and fail on the rig.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from hil.drives import CycleFrame, moteus_frames
 from hil.errors import BusLoadError
 
 if TYPE_CHECKING:
-    from hil.drives import CycleFrame
     from hil.settings import Axis, Rig
+
+FD_LENGTHS = *range(9), 12, 16, 20, 24, 32, 48, 64
+"""Bytes of data of CAN FD frames."""
 
 INTERFRAME = 3
 """Bits of silence after each frame."""
@@ -58,9 +62,54 @@ def frame_bits(length: int) -> int:
             "frame, `length`",
             expected="0 to 8 bytes",
             came=str(length),
-            cure="Split longer data: the rig uses classic CAN.",
+            cure="Split longer data, or use frames of CAN FD.",
         )
     return 44 + 8 * length + (34 + 8 * length - 1) // 4 + INTERFRAME
+
+
+def fd_bits(length: int, extended: bool = False) -> tuple[int, int]:
+    """Bits of a CAN FD frame whose data have another bit rate, in the worst case.
+
+    Parameters
+    ----------
+    length : int
+        Bytes of data: 0 to 8, 12, 16, 20, 24, 32, 48 or 64.
+    extended : bool
+        Whether the identifier has 29 bits.
+
+    Returns
+    -------
+    slow, fast : int
+        Bits at the bit rate of the bus, and at that of the data (ISO 11898-1:2015). Slow are the
+        17 bits from start to the switch of the rate (36 if extended), and acknowledgement, end and
+        3 bits between frames, 12. Fast are 5 bits of state and length, 8 for each of the bytes,
+        4 of the stuff count, the checksum of 17 bits up to 16 bytes or of 21 with its delimiter,
+        and one fixed stuff bit before the stuff count and after every four of its bits and those
+        of the checksum. One stuff bit follows every four of the bits from start to the end of the
+        data except the first.
+
+    Raises
+    ------
+    BusLoadError
+        If no frame has this length.
+
+    Examples
+    --------
+    >>> fd_bits(48, extended=True), fd_bits(0)
+    ((56, 520), (33, 34))
+    """
+    if length not in FD_LENGTHS:
+        raise BusLoadError(
+            "frame of CAN FD, `length`",
+            expected=f"one of {', '.join(map(str, FD_LENGTHS))} bytes",
+            came=str(length),
+            cure="Fill it up to the next length.",
+        )
+    head, body = 36 if extended else 17, 5 + 8 * length
+    stuffed = (head - 1) // 4
+    counted = 4 + (17 if length <= 16 else 21)
+    fast = body + (head + body - 1) // 4 - stuffed + counted + 1 + counted // 4 + 1
+    return head + stuffed + 9 + INTERFRAME, fast
 
 
 @dataclass(frozen=True)
@@ -74,11 +123,15 @@ class LoadRow:
     length : int
         Bytes of data.
     bits : int
-        Bits of one frame in the worst case.
+        Bits of one frame at the bit rate of the bus in the worst case.
     per_second : float
         Frames per second.
     each_cycle : int
         Frames in every cycle of the loop; 0 for frames with another rate.
+    fast : int
+        Bits of one frame at the bit rate of the data of CAN FD frames.
+    ratio : float
+        Bit rate of the bus as a fraction of that of the data.
     """
 
     name: str
@@ -86,6 +139,18 @@ class LoadRow:
     bits: int
     per_second: float
     each_cycle: int = 0
+    fast: int = 0
+    ratio: float = 1.0
+
+    @property
+    def cost(self) -> float:
+        """Duration of one frame, as bits at the bit rate of the bus."""
+        return self.bits + self.ratio * self.fast
+
+    def __str__(self) -> str:
+        if not self.fast:
+            return f"{self.each_cycle} x {self.bits} bit"
+        return f"{self.each_cycle} x ({self.bits} + {self.fast} / {1.0 / self.ratio:.3g}) bit"
 
 
 @dataclass(frozen=True)
@@ -122,13 +187,13 @@ class BusLoad:
 
     def __str__(self) -> str:
         cycle = [row for row in self.rows if row.each_cycle]
-        terms = [f"{row.each_cycle} x {row.bits} bit" for row in cycle]
-        bits = sum(row.each_cycle * row.bits for row in cycle)
-        text = f"{' + '.join(terms)} = {bits} bit per cycle at {self.rate:g} Hz"
-        rest = sum(row.per_second * row.bits for row in self.rows if not row.each_cycle)
+        bits = sum(row.each_cycle * row.cost for row in cycle)
+        terms = " + ".join(map(str, cycle))
+        text = f"{terms} = {bits:.0f} bit per cycle at {self.rate:g} Hz"
+        rest = sum(row.per_second * row.cost for row in self.rows if not row.each_cycle)
         if rest:
             text += f", with {rest:.0f} bit/s of heartbeats and modes"
-        total = sum(row.per_second * row.bits for row in self.rows)
+        total = sum(row.per_second * row.cost for row in self.rows)
         percent = 100.0 * self.share
         shown = f"{percent:.0f}" if percent >= 100.0 else f"{percent:.3g}"
         return f"{text}: {total:.0f} bit/s, {shown} % of {self.bitrate} bit/s"
@@ -140,6 +205,8 @@ def frames_load(
     cycle: Iterable[tuple[str, int, int]],
     steady: Iterable[tuple[str, int, float]] = (),
     largest_load: float = 1.0,
+    fd: Iterable[tuple[str, int, int, bool]] = (),
+    data_bitrate: int = 0,
 ) -> BusLoad:
     """Bus load from counts of frames.
 
@@ -155,6 +222,10 @@ def frames_load(
         Frames with another rate: name, bytes of data, number per second.
     largest_load : float
         Largest permitted fraction of the bit rate.
+    fd : iterable of (str, int, int, bool)
+        CAN FD frames of every cycle: name, bytes of data, number, whether identifiers have 29 bits.
+    data_bitrate : int
+        Bit rate of their data, bit/s.
 
     Returns
     -------
@@ -177,8 +248,12 @@ def frames_load(
     rows += [
         LoadRow(name, length, frame_bits(length), often) for name, length, often in steady if often
     ]
-    each = sum(row.each_cycle * row.bits for row in rows)
-    rest = sum(row.per_second * row.bits for row in rows if not row.each_cycle)
+    ratio = bitrate / data_bitrate if data_bitrate else 1.0
+    for name, length, count, extended in fd:
+        slow, fast = fd_bits(length, extended)
+        rows.append(LoadRow(name, length, slow, count * rate, count, fast, ratio))
+    each = sum(row.each_cycle * row.cost for row in rows)
+    rest = sum(row.per_second * row.cost for row in rows if not row.each_cycle)
     free = largest_load * bitrate - rest
     largest = math.floor(free / each + 1e-9) if each and free > 0.0 else 0
     return BusLoad(
@@ -206,37 +281,37 @@ def bus_load(rig: Rig, drives: Sequence[_Framed] | None = None) -> BusLoad:
     BusLoad
         The load of commands, reports, SYNC and heartbeats.
     """
-    counted: dict[tuple[str, int], int] = {}
     if drives is None:
-        for axis in rig.axes:
-            for name, length in _usual_frames(axis):
-                counted[name, length] = counted.get((name, length), 0) + 1
+        frames = [frame for axis in rig.axes for frame in _usual_frames(axis)]
         if any(axis.drive == "cia402" for axis in rig.axes):
-            counted |= {("SYNC", 0): 1, ("heartbeat of the host", 1): 1}
+            frames += [CycleFrame("SYNC", 0, True), CycleFrame("heartbeat of the host", 1, True)]
     else:
-        for drive in drives:
-            for frame in drive.cycle_frames():
-                key = (frame.name, frame.length)
-                counted[key] = counted.get(key, 0) + 1
+        frames = [frame for drive in drives for frame in drive.cycle_frames()]
         for kind in dict.fromkeys(map(type, drives)):
             opening = getattr(kind, "opening_frames", None)
-            for message in opening(rig) if opening is not None else ():
-                key = (f"opening frame {message.arbitration_id:#05x}", len(message.data))
-                counted[key] = counted.get(key, 0) + 1
+            frames += [
+                CycleFrame(f"opening frame {message.arbitration_id:#05x}", len(message.data), True)
+                for message in (opening(rig) if opening is not None else ())
+            ]
+    counted = Counter(frames)
     return frames_load(
         rig.loop.rate,
         rig.bus.bitrate,
-        [(name, length, count) for (name, length), count in counted.items()],
+        [(one.name, one.length, n) for one, n in counted.items() if not one.fd],
         _heartbeats(rig.axes),
         rig.bus.largest_load,
+        [(one.name, one.length, n, one.extended) for one, n in counted.items() if one.fd],
+        rig.bus.data_bitrate,
     )
 
 
-def _usual_frames(axis: Axis) -> tuple[tuple[str, int], ...]:
+def _usual_frames(axis: Axis) -> tuple[CycleFrame, ...]:
     if axis.drive == "cia402":
         # 6041, 6064 and 6077 are 2 + 4 + 2 bytes, 6040 and 6071 are 2 + 2.
-        return ("report", 8), ("command", 4)
-    return ("report", 8), ("command", 8)
+        return CycleFrame("report", 8, False), CycleFrame("command", 4, True)
+    if axis.drive == "moteus":
+        return moteus_frames(axis.node)
+    return CycleFrame("report", 8, False), CycleFrame("command", 8, True)
 
 
 def _heartbeats(axes: Iterable[Axis]) -> list[tuple[str, int, float]]:

@@ -37,6 +37,7 @@ from hil.state.pose_source import PoseReceiver, PoseSender
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ROVER = "rover_rig/rig.toml"
 ROVER_MIT = "rover_rig/rig_mit.toml"
+ROVER_MOTEUS = "rover_rig/rig_moteus.toml"
 FLOATER = "floater_rig/rig.toml"
 
 SCALARS = ("cycle", "time", "deadline", "elapsed", "state", "reason", "tick", "flags", "lost")

@@ -11,7 +11,7 @@ import pytest
 
 from hil.emulator import Fault
 from hil.reasons import Reason, State
-from tests.hil.bench import ROVER, ROVER_MIT, Bench, rig_of
+from tests.hil.bench import ROVER, ROVER_MIT, ROVER_MOTEUS, Bench, rig_of
 
 AXES = "left_wheel", "right_wheel", "turret", "upper_arm", "forearm"
 PERIOD = 0.004
@@ -103,6 +103,9 @@ FAULTS = {
     "drive fault": (link("drive_fault"), (Reason.DRIVE_FAULT,)),
     "power cycle": (link("power_cycle"), SILENT),
 }
+OTHERS = ROVER_MIT, ROVER_MOTEUS
+"""Rigs with drives of other kinds."""
+
 CREEPING = {"counts times 2", "counts times 4", "half the counts", "reversed encoder"}
 """Faults of encoders that turn the slow joints of the arm too little to be seen in time: arming
 states the speeds from which they are."""
@@ -164,17 +167,34 @@ def test_axes_that_creep_are_those_below_the_speeds_that_arming_states():
 @pytest.mark.parametrize(
     "name", ["torque times 3", "reversed torque", "frozen encoder", "wrapped position"]
 )
-def test_mit_drives_too(name):
+@pytest.mark.parametrize("file", OTHERS)
+def test_other_drives_too(file, name):
     inject, reasons = FAULTS[name]
-    outcome, given = trial(ROVER_MIT, "left_wheel", inject, 150)
+    outcome, given = trial(file, "left_wheel", inject, 150)
     assert outcome.reason in reasons, outcome.detail
     assert given < MOST
+
+
+@pytest.mark.extended
+@pytest.mark.by_default(2)
+@pytest.mark.parametrize(("name", "axis"), CASES)
+@pytest.mark.parametrize("file", OTHERS[1:])
+def test_each_fault_of_other_drives(file, name, axis):
+    inject, reasons = FAULTS[name]
+    outcome, given = trial(file, axis, inject, 60)
+    assert outcome.reason in reasons, outcome.detail
+    assert given < MOST
+    if name != "swapped encoders":
+        assert f"axis `{axis}`" in outcome.detail
 
 
 @pytest.mark.by_default(3)
 @pytest.mark.parametrize("name", [name for name in FAULTS if name.endswith("ms")])
 @pytest.mark.parametrize("at", [130, 3])
-@pytest.mark.parametrize(("file", "axis"), [(ROVER_MIT, "left_wheel"), (ROVER, "upper_arm")])
+@pytest.mark.parametrize(
+    ("file", "axis"),
+    [(ROVER_MIT, "left_wheel"), (ROVER, "upper_arm"), (ROVER_MOTEUS, "forearm")],
+)
 def test_late_links_are_stopped_before_any_torque_has_done_much(file, axis, at, name):
     """So soon that no torque of the drive, its largest included, would exceed the bound."""
     inject, reasons = FAULTS[name]

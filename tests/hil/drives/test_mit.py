@@ -351,7 +351,7 @@ def test_no_query_is_sent_on_a_silent_bus(make_bench):
 def test_a_drive_that_does_not_enter_motor_mode_is_refused(make_bench, enters, came):
     bus, drive, firmware = make_bench("damiao")
     firmware.enters = enters
-    with pytest.raises(DriveError, match="enters motor mode") as caught:
+    with pytest.raises(DriveError, match="can be switched on") as caught:
         drive.prepare(bus)
     assert caught.value.came == came
 
@@ -443,7 +443,7 @@ def test_a_drive_whose_fault_cannot_be_cleared_is_refused(make_bench, kind):
         return [firmware.report()]
 
     bus.answer = broken
-    with pytest.raises(DriveError, match="motor mode") as caught:
+    with pytest.raises(DriveError, match="can be switched on") as caught:
         drive.prepare(bus)
     assert "error 10" in caught.value.came
 

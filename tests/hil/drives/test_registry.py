@@ -35,6 +35,9 @@ from tests.hil.drives._stations import (
     virtual_pair,
 )
 
+KINDS = "cia402", "mit", "moteus"
+"""Kinds that are built in."""
+
 
 @pytest.fixture
 def kinds():
@@ -83,7 +86,7 @@ def test_a_name_is_registered_once(kinds):
     with pytest.raises(RigFileError, match="MitDrive"):
         register_drive("mit", Cia402Drive)
     register_drive("cia402 again", Cia402Drive)
-    assert drive_kinds() == ("cia402", "mit", "cia402 again")
+    assert drive_kinds() == (*KINDS, "cia402 again")
 
 
 def test_what_is_no_whole_class_of_drives_is_not_registered(kinds):
@@ -95,7 +98,7 @@ def test_what_is_no_whole_class_of_drives_is_not_registered(kinds):
             register_drive("none", none)
     with pytest.raises(RigFileError, match=r"got a class without command, .*release"):
         register_drive("half", Half)
-    assert drive_kinds() == ("cia402", "mit")
+    assert drive_kinds() == KINDS
 
 
 def _register_two(drive):
@@ -114,7 +117,7 @@ def test_registrations_are_removed_after_an_error(kinds):
     with pytest.raises(RigFileError), _registry.registering():
         _register_two(Own)
     register_drive("own", Own)
-    assert drive_kinds() == ("cia402", "mit", "own")
+    assert drive_kinds() == (*KINDS, "own")
     assert heard == ["own", "mit"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from hil.drives import CycleFrame, make_drives
 from hil.errors import BusLoadError
 from hil.rig import BusSettings, LoopSettings, Rig, load_rig
-from hil.rig.busload import bus_load, frame_bits, frames_load, refuse_overload
+from hil.rig.busload import bus_load, fd_bits, frame_bits, frames_load, refuse_overload
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -66,6 +67,66 @@ def test_the_worst_case_is_not_far_off() -> None:
 def test_frames_of_another_kind_are_refused(length: int) -> None:
     with pytest.raises(BusLoadError, match="0 to 8 bytes"):
         frame_bits(length)
+
+
+LENGTHS = (*range(9), 12, 16, 20, 24, 32, 48, 64)
+
+
+def fd_length(identifier: int, extended: bool, data: bytes) -> tuple[int, int]:
+    """Bits of a CAN FD frame with a switched rate on the wire: at the slow and at the fast rate."""
+    whole = [identifier >> i & 1 for i in range(28 if extended else 10, -1, -1)]
+    if extended:  # substitute remote request and extension, then reserved, FD, reserved, switch
+        head = [0, *whole[:11], 1, 1, *whole[11:], 0, 1, 0, 1]
+    else:
+        head = [0, *whole, 0, 0, 1, 0, 1]
+    code = LENGTHS.index(len(data))
+    body = [0, *(code >> i & 1 for i in range(3, -1, -1))]
+    body += [byte >> i & 1 for byte in data for i in range(7, -1, -1)]
+    counts, run, last = [0, 0], 0, -1
+    for k, bit in enumerate(head + body):
+        run = run + 1 if bit == last else 1
+        last = bit
+        if run == 5:
+            # a stuff bit belongs to the rate of the bit that it follows
+            counts[k >= len(head)] += 1
+            run, last = 1, 1 - bit
+    checked = 4 + (17 if len(data) <= 16 else 21)  # stuff count with parity, and checksum
+    fixed = len([place for place in range(checked) if place % 4 == 0])
+    slow = len(head) + counts[0] + 1 + 1 + 7 + 3
+    return slow, len(body) + counts[1] + checked + fixed + 1
+
+
+@example(0, True, bytes(64))
+@example(0, False, bytes(8))
+@example(0x1FFFFFFF, True, b"\xff" * 48)
+@given(
+    st.integers(0, 0x1FFFFFFF),
+    st.booleans(),
+    st.sampled_from(LENGTHS).flatmap(lambda n: st.binary(min_size=n, max_size=n)),
+)
+def test_no_fd_frame_is_longer(identifier: int, extended: bool, data: bytes) -> None:
+    identifier &= 0x1FFFFFFF if extended else 0x7FF
+    slow, fast = fd_length(identifier, extended, data)
+    most_slow, most = fd_bits(len(data), extended)
+    assert slow <= most_slow
+    assert slow + fast <= most_slow + most
+
+
+def test_the_worst_case_of_an_fd_frame_is_not_far_off() -> None:
+    for length in LENGTHS:
+        worst = sum(fd_bits(length))
+        assert sum(fd_length(0, False, bytes(length))) > 0.9 * worst
+    with pytest.raises(BusLoadError, match="0, 1, 2"):
+        fd_bits(9)
+
+
+def test_load_of_moteus_drives() -> None:
+    """By hand: at 1 and 5 Mbit/s a command takes 56 + 520 / 5 us, a report 33 + 359 / 5."""
+    rig = load_rig(EXAMPLES / "rover_rig" / "rig_moteus.toml")
+    for load in (bus_load(rig), bus_load(rig, make_drives(rig))):
+        assert load.share == pytest.approx(5 * 250.0 * (56 + 104.0 + 33 + 71.8) * 1e-6)
+        assert load.largest_rate == math.floor(0.8e6 / (5 * 264.8))
+        assert "5 x (56 + 520 / 5) bit" in str(load)
 
 
 NINE = [("command", 8, 9), ("report", 8, 9), ("SYNC", 0, 1)]

@@ -35,7 +35,12 @@ from tests.hil._acme import ACME, forgotten
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples"
-FILES = ["rover_rig/rig.toml", "rover_rig/rig_mit.toml", "floater_rig/rig.toml"]
+FILES = [
+    "rover_rig/rig.toml",
+    "rover_rig/rig_mit.toml",
+    "rover_rig/rig_moteus.toml",
+    "floater_rig/rig.toml",
+]
 PAGE = (ROOT / "docs" / "rig_files.md").read_text(encoding="utf-8")
 
 TASKS: dict[str, Task] = {}
@@ -243,9 +248,9 @@ def test_a_registered_kind_of_drive_is_accepted(
     table = whole()
     for axis in table["axes"]:
         axis["drive"] = "acme"
-    with pytest.raises(RigFileError, match=r"cia402, mit.*got `acme`.*register_drive"):
+    with pytest.raises(RigFileError, match=r"cia402, mit, moteus.*got `acme`.*register_drive"):
         load_rig(saved(table, tmp_path))
-    monkeypatch.setattr("hil.rig._load.drive_kinds", lambda: ("cia402", "mit", "acme"))
+    monkeypatch.setattr("hil.rig._load.drive_kinds", lambda: ("cia402", "mit", "moteus", "acme"))
     assert load_rig(saved(table, tmp_path)).axes[0].drive == "acme"
 
 
@@ -276,7 +281,7 @@ def test_a_file_registers_a_kind_of_drive_once(tmp_path: Path) -> None:
         rig = load_rig(acme(folder, "acme.py", acme=ACME))
         assert rig.drive_modules == (folder / "acme.py",)
         assert rig.axes[0].drive == "acme"
-    assert drive_kinds() == ("cia402", "mit", "acme")
+    assert drive_kinds() == ("cia402", "mit", "moteus", "acme")
     assert pickle.loads(pickle.dumps(_registry._KINDS["acme"])) is _registry._KINDS["acme"]
     assert [path.name for path in tmp_path.glob("**/*.pyc")] == []
 
@@ -320,7 +325,9 @@ def test_a_file_that_changes_after_its_import_is_reported(tmp_path: Path) -> Non
 
 @pytest.mark.usefixtures("kinds")
 def test_a_kind_that_no_file_registers_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RigFileError, match=r"\(cia402, mit, acme\), got `zebu`.*`drive_modules`"):
+    with pytest.raises(
+        RigFileError, match=r"\(cia402, mit, moteus, acme\), got `zebu`.*`drive_modules`"
+    ):
         load_rig(acme(tmp_path, "acme.py", drive="zebu", acme=ACME))
 
 
@@ -574,6 +581,43 @@ def test_parts_that_do_not_fit_mit_drives_are_refused(
     edit: Edit, message: str, tmp_path: Path
 ) -> None:
     assert re.search(message, str(refused(edit, tmp_path, "rig_mit.toml")))
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (
+            put("bus.data_bitrate", None),
+            r"`data_bitrate`: expected the bit rate of the data of CAN",
+        ),
+        (put("bus.data_bitrate", 999_999), r"at least `bitrate`, 1000000"),
+        (put("bus.data_bitrate", 8_000_001), r"to 8000000"),
+        (put("axes.2.node", 125), r"from 1 to 124.*got 125.*125 is the host"),
+        (put("axes.2.node", 2), r"got 2, the number of `right_wheel`"),
+        (put("axes.2.model", "AK80-9"), r"no such field on a moteus drive"),
+        (put("axes.2.rated_torque", 1.0), r"no such field on a moteus drive"),
+        (
+            both(put("axes.2.drive", "mit"), put("axes.2.model", "AK80-9")),
+            r"one protocol on a bus, got an MIT drive beside a moteus drive",
+        ),
+    ],
+)
+def test_parts_that_do_not_fit_moteus_drives_are_refused(
+    edit: Edit, message: str, tmp_path: Path
+) -> None:
+    assert re.search(message, str(refused(edit, tmp_path, "rig_moteus.toml")))
+
+
+@pytest.mark.parametrize("name", ["rig.toml", "rig_mit.toml"])
+def test_drives_with_classic_frames_have_no_second_bit_rate(name: str, tmp_path: Path) -> None:
+    error = refused(put("bus.data_bitrate", 5_000_000), tmp_path, name)
+    assert "classic frames" in error.cure
+
+
+def test_the_gear_of_a_moteus_drive_is_that_of_its_encoder(tmp_path: Path) -> None:
+    """As of an MIT drive: with the encoder at the joint, its numbers are those of the joint."""
+    rig = load_rig(EXAMPLES / "rover_rig" / "rig_moteus.toml")
+    assert {(axis.gear, axis.counts) for axis in rig.axes} == {(1.0, 4096)}
 
 
 GIVEN = {

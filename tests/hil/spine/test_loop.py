@@ -98,6 +98,29 @@ def test_frames_cross_in_both_ways_as_they_were(ends):
         assert receiver.receive() is None
 
 
+@pytest.mark.parametrize("length", [0, 8, 12, 64])
+def test_fd_frames_cross_where_the_bus_has_them(ends, length):
+    settings, *others = ends
+    for end in others:
+        end.close()
+    frame = can.Message(
+        arbitration_id=0x8001,
+        data=bytes(range(length)),
+        is_extended_id=True,
+        is_fd=True,
+        bitrate_switch=True,
+    )
+    settings = dataclasses.replace(settings, data_bitrate=5_000_000)
+    with open_bus(settings) as one, open_bus(settings) as other:
+        assert one.send(frame)
+        found = other.receive(other.clock.now() + 1.0)
+        assert found.equals(frame, timestamp_delta=None, check_channel=False)
+        other.has_fd = False
+        assert one.send(frame)
+        assert other.receive(other.clock.now() + 0.1) is None
+        assert other.foreign == 1
+
+
 def test_remote_extended_and_foreign_datagrams_are_passed_over(ends):
     settings, one, other = ends
     one.send(can.Message(arbitration_id=0x701, is_remote_frame=True, dlc=1, is_extended_id=False))

@@ -1,4 +1,4 @@
-"""Test of the watchdog of an MIT drive by silence, twice, at a small torque.
+"""Test of the watchdog of one drive that answers commands: by silence, twice, at a small torque.
 
 A report answers a command, so nothing is known during the silence. The first command after it asks
 for the same torque again: a drive that is off ignores it, and a drive that only reports that it is
@@ -9,11 +9,11 @@ state gets a command of zero torque instead, since it may act at once.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from hil.drives._drive import AxisCheck, Finding
-from hil.drives._mit_frames import CLEAR, ENTER, LEAVE, Report, pack_torque
+from hil.drives._drive import AxisCheck, Drive, Finding
 from hil.drives._trial import (
     ATTEMPTS,
     DIRECTIONS,
@@ -31,30 +31,116 @@ from hil.errors import DriveError
 
 if TYPE_CHECKING:
     from hil.bus import Bus
-    from hil.drives._units import MitScale
-    from hil.settings import Axis, Rig
 
 
 ANSWER = 0.02, 0.05
 """Time-outs of a report in cycles, and of one without which the test fails, s."""
 
 
-class Tested(Protocol):
-    """Members of a drive that the test uses."""
+class Answer(NamedTuple):
+    """Answer to a command."""
 
-    axis: Axis
-    rig: Rig
-    scale: MitScale
-    has_state: bool
+    position: float  # in the drive's unit; `Tested.place` converts it
+    torque: float  # at the joint, N m (N); NaN: not reported
+    error: int | None  # None: the report has no place for an error
+    off: bool  # whether the drive reports that it is off
 
-    def exchange(
-        self, bus: Bus, data: bytes, attempts: int = ..., timeout: float = ...
-    ) -> Report | None:
-        """Send a frame and wait for the report that answers it."""
+
+class Scale(Protocol):
+    """Resolution of a drive at the joint: torque, N m (N), and position, rad (m)."""
+
+    @property
+    def step(self) -> float:
+        """Of the torque."""
+        ...
+
+    @property
+    def position_step(self) -> float:
+        """Of the position."""
         ...
 
 
-def try_watchdog(drive: Tested, bus: Bus) -> list[AxisCheck]:
+class AnsweringDrive(Drive):
+    """A drive that answers commands, and whose watchdog is tested alone."""
+
+    has_state = True
+    """Whether each report shows if the drive is on."""
+
+    @property
+    @abstractmethod
+    def resolution(self) -> Scale:
+        """Resolution of the drive."""
+
+    @property
+    @abstractmethod
+    def cure(self) -> str:
+        """Remedy where the watchdog fails: how it is set."""
+
+    @abstractmethod
+    def ask(self, bus: Bus, torque: float, attempts: int, timeout: float) -> Answer | None:
+        """Command a torque, and wait for the answer.
+
+        Parameters
+        ----------
+        bus : Bus
+            The open bus.
+        torque : float
+            Torque at the joint, N m (N).
+        attempts : int
+            Number of times that the command is sent without an answer.
+        timeout : float
+            Time-out of each answer, s.
+
+        Returns
+        -------
+        Answer or None
+            The answer; None if the drive sent none.
+        """
+
+    @abstractmethod
+    def place(self, position: float, first: float) -> float:
+        """Convert the position of an answer.
+
+        Parameters
+        ----------
+        position : float
+            Position in the unit of the drive.
+        first : float
+            That of the first answer.
+
+        Returns
+        -------
+        float
+            Position of the joint, rad (m).
+        """
+
+    @abstractmethod
+    def enter(self, bus: Bus) -> Answer | None:
+        """Switch the drive on, without torque.
+
+        Parameters
+        ----------
+        bus : Bus
+            The open bus.
+
+        Returns
+        -------
+        Answer or None
+            The answer; None if the drive sent none.
+        """
+
+    @abstractmethod
+    def leave(self, bus: Bus) -> None:
+        """Switch the drive off, and clear the fault that the test caused.
+
+        Parameters
+        ----------
+        bus : Bus
+            The open bus.
+        """
+
+
+def try_watchdog(drive: AnsweringDrive, bus: Bus) -> list[AxisCheck]:
     """Apply a torque, send nothing, and check that the drive switches off; twice."""
     trial = _Trial(drive, bus)
     try:
@@ -70,38 +156,31 @@ def try_watchdog(drive: Tested, bus: Bus) -> list[AxisCheck]:
 
 
 class _Trial:
-    def __init__(self, drive: Tested, bus: Bus) -> None:
-        self.drive, self.bus, self.axis, self.scale = drive, bus, drive.axis, drive.scale
-        self.load = load_of(drive.axis, drive.scale.step)
+    def __init__(self, drive: AnsweringDrive, bus: Bus) -> None:
+        self.drive, self.bus, self.axis = drive, bus, drive.axis
+        self.load = load_of(drive.axis, drive.resolution.step)
         self.first = self.direction = math.nan  # of the loads
         self.cycles = cycles_of(drive.axis.watchdog, drive.rig.loop.period)
         self.shown = False  # whether reports or the motion have shown the load
         self.sent = 0.0  # instant of the last command, s
         self.speed = 0.0  # before the load
-        self.code: int | None = None  # first position
+        self.origin: float | None = None  # first position
         self.now, self.position, self.torque = math.nan, math.nan, math.nan  # of the last report
 
-    def _exchange(self, torque: float, attempts: int = 1) -> Report | None:
+    def _exchange(self, torque: float, attempts: int = 1) -> Answer | None:
         """Command a torque, and read the report."""
-        data = bytearray(8)
-        pack_torque(data, self.scale.torque_code(torque))
         self.sent = self.bus.clock.now()
-        report = self.drive.exchange(self.bus, bytes(data), attempts, ANSWER[attempts > 1])
+        report = self.drive.ask(self.bus, torque, attempts, ANSWER[attempts > 1])
         if report is not None:
-            code = self.code = report.position if self.code is None else self.code
-            step = (report.position - code + 0x8000 & 0xFFFF) - 0x8000
-            self.now, self.position = self.sent, self.scale.position(code + step)
-            self.torque = self.scale.torque(report.torque)
+            first = self.origin = report.position if self.origin is None else self.origin
+            self.now, self.position = self.sent, self.drive.place(report.position, first)
+            self.torque = report.torque
         return report
 
     def enter(self, steady: float) -> None:
-        """Enter motor mode, and stay there at zero torque for a while."""
-        drive, bus = self.drive, self.bus
-        drive.exchange(bus, LEAVE)
-        entered = drive.exchange(bus, ENTER)
-        if entered is not None and entered.off and drive.has_state:
-            drive.exchange(bus, CLEAR)
-            entered = drive.exchange(bus, ENTER)
+        """Switch the drive on, and leave it at zero torque for a while."""
+        drive = self.drive
+        entered = drive.enter(self.bus)
         working = self._exchange(0.0, attempts=3)
         if entered is None or working is None or working.off:
             raise self._off(working if entered is not None else None)
@@ -110,11 +189,11 @@ class _Trial:
         if self.now > begin:
             self.speed = (self.position - start) / (self.now - begin)
 
-    def _off(self, report: Report | None) -> DriveError:
+    def _off(self, report: Answer | None) -> DriveError:
         came = "no answer" if report is None else "a drive that is off again"
         return DriveError(
             f"axis `{self.axis.name}`, node {self.axis.node}",
-            expected="a drive that enters motor mode, and stays in it",
+            expected="a drive that can be switched on, and stays on",
             came=f"error {report.error}" if report and report.error else came,
             cure="Find the error in the drive's manual and remove its cause.",
         )
@@ -145,7 +224,7 @@ class _Trial:
         if number == 1:
             self.first = first_direction(self.axis, self.position)
         self.direction = self.first * DIRECTIONS[number - 1]
-        axis, step = self.axis, self.scale.position_step
+        axis, step = self.axis, self.drive.resolution.position_step
         for _ in range(ATTEMPTS):
             torque = self.direction * self.load.torque
             self.course = Course(axis, self.now, self.position, self.speed, step, self.direction)
@@ -216,17 +295,13 @@ class _Trial:
             self.axis.node,
             f"a report that the drive is off, {silence} s after the last command, and no torque",
             came,
-            f"Set its CAN timeout to {self.axis.watchdog:g} s over its serial port. If it has "
-            "a timeout and does not report it, verify that it works (pull the CAN plug while "
-            "the motor pushes lightly against a hand), then set `watchdog_confirmed = true`.",
+            self.drive.cure,
             **data,
         )
 
     def leave(self) -> None:
-        """Leave motor mode, and clear the fault that the test caused."""
-        self.drive.exchange(self.bus, LEAVE)
-        if self.drive.has_state:
-            self.drive.exchange(self.bus, CLEAR)
+        """Switch the drive off."""
+        self.drive.leave(self.bus)
 
     def abort(self) -> None:
         """Remove the torque: several frames, as some may be lost."""
