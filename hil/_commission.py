@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hil._concur import read_json
+from hil._concur import fingerprint, is_python, read_json
 from hil._pushes import BETWEEN, Push, PushedPlan
 from hil.controller import Controller, Outcome
 from hil.drives import AxisCheck, Finding
@@ -165,6 +165,8 @@ def rig_hash(rig: Rig) -> str:
             for name, content in source.files.items()
             if Path(name).suffix.lower() in ROBOTS and Path(name) != source.path
         ]
+    if is_python(rig.task.path):
+        files.append(str(fingerprint("robot", rig.task.robot)).encode())
     parts = sorted(hashlib.sha256(content).hexdigest() for content in files)
     return hashlib.sha256(repr((rig.axes, ratios, bus, parts)).encode()).hexdigest()
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         writing,
     )
     from concur.groups import quaternion, se3
-    from concur.io import Task, load_task
+    from concur.io import Task, is_python, load_task
     from concur.mcap import Quantity, write_mcap
     from concur.outputs import reference_for
     from concur.proofs import Reading
@@ -108,7 +108,7 @@ _PLACES = {
     "concur.files": (
         "confined copy_of folder_named is_file make_directory read_bytes read_json writing"
     ),
-    "concur.io": "Task load_task",
+    "concur.io": "Task is_python load_task",
     "concur.system": "System",
     "concur.tables": (
         "Expected FileName InFiles NotNegative Positive Refusal Text build fault missing_file "

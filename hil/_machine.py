@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hil._concur import Array, Mechanism, System, joint_places
 
@@ -45,7 +45,10 @@ class Machine(System, Protocol):
 
     @property
     def motors(self) -> Sequence[Motor]:
-        """Numbers of the motors; the last controls, in this order."""
+        """Numbers of those controls that are motors, each with the name of its control."""
+
+    def actuation(self, q: ArrayLike) -> Array:
+        """Actuation matrix B: controls to forces along the velocities, (nv, nu)."""
 
 
 @dataclass(frozen=True)

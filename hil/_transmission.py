@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hil._concur import Refusal, VectorJoint, joint_places
+from hil._concur import Mechanism, Refusal, VectorJoint, joint_places
 
 if TYPE_CHECKING:
     from hil._machine import Machine
@@ -87,17 +87,7 @@ class Transmission:
 def transmission_of(robot: Machine, path: str) -> Transmission:
     """Find the joints that the motors of a robot move; reject motors that no drive can carry."""
     refuse = Refusal(path, "")
-    thrusters = [motor.name for motor in robot.motors if motor.body is not None]
-    if thrusters:
-        refuse(
-            "task",
-            "a robot whose motors move joints",
-            f"the thruster `{thrusters[0]}`",
-            "A drive of a rig measures and turns a shaft. Simulate this robot, or export its tick.",
-        )
-    names = robot.freedom_names
-    columns = [{names[i]: 1.0} for i in robot.actuated_freedoms]
-    columns += [motor.ratios for motor in robot.motors]
+    names, columns = robot.freedom_names, _columns(robot, refuse)
     joints_of = {place.name: place for place in joint_places(robot)}
     mimics = getattr(robot, "mimics", ())
     leaders = {joints_of[mimic.body].label: mimic for mimic in mimics}
@@ -124,13 +114,16 @@ def transmission_of(robot: Machine, path: str) -> Transmission:
         for name, ratio in column.items():
             if name not in places:
                 label = name.split("[")[0]
-                joint = next(p.joint for p in joints_of.values() if p.label == label)
+                kinds = [type(p.joint).__name__ for p in joints_of.values() if p.label == label]
                 refuse(
                     "task",
                     "motors of joints whose positions are sums of angles or lengths",
-                    f"`{motor}` on `{name}`, of a joint of type {type(joint).__name__}",
+                    f"`{motor}` on `{name}`, of a joint of type {(*kinds, 'S2')[0]}",
                     f"Model `{label}` as a chain of joints with one freedom each, "
-                    "with bodies without mass in between.",
+                    "with bodies without mass in between."
+                    if isinstance(robot, Mechanism)
+                    else "Write the system in the coordinates that the motors measure: see "
+                    "`in_coordinates` of a LagrangianSystem.",
                 )
             first, factor, _ = leader(name)
             row[first] = row.get(first, 0.0) + factor * ratio
@@ -155,6 +148,34 @@ def transmission_of(robot: Machine, path: str) -> Transmission:
         tuple(places[name][1] for name in joints),
         np.array([limits[name] for name in joints]).reshape(-1, 2),
     )
+
+
+def _columns(robot: Machine, refuse: Refusal) -> list[dict[str, float]]:
+    """Ratios of each control by velocity; reject controls that turn no shaft."""
+    motors = {motor.name: motor for motor in robot.motors}
+    thrusters = [motor.name for motor in robot.motors if motor.body is not None]
+    if thrusters:
+        refuse(
+            "task",
+            "a robot whose motors move joints",
+            f"the thruster `{thrusters[0]}`",
+            "A drive of a rig measures and turns a shaft. Simulate this robot, or export its tick.",
+        )
+    found = [motors[n].ratios if n in motors else {n: 1.0} for n in robot.control_names]
+    if isinstance(robot, Mechanism):
+        return found
+    # An input of a system may be any expression; its name does not show it.
+    acting = np.asarray(robot.actuation(robot.random(np.random.default_rng(0))))
+    for name, row, column in zip(robot.control_names, found, acting.T, strict=True):
+        if not np.allclose(column, [row.get(n, 0.0) for n in robot.freedom_names], atol=1e-12):
+            refuse(
+                "task",
+                "inputs along velocities: names of these, or motors with ratios",
+                f"the input `{name}`, an expression",
+                "Write the system in the coordinates that the motors measure: see "
+                "`in_coordinates` of a LagrangianSystem.",
+            )
+    return found
 
 
 def _refuse_unmeasured(

@@ -53,6 +53,7 @@ def track(
         Simulate although an assumption fails; the verdict stays failed, exit status 1.
     """
     from concur.io import load_task, suspicious_task
+    from concur.robot import Mechanism
     from concur.show.animation import require_ffmpeg
 
     folder, began = out or Path("out") / task.stem, time.perf_counter()
@@ -63,7 +64,8 @@ def track(
         given = load_task(task)
         warnings = suspicious_task(given)
         with reply.warned(warnings):
-            checked = given.law.audit(given.reference, given.duration, given.q0)
+            along = given.reference, given.duration, given.q0
+            checked = given.law.audit(*(along if isinstance(given.robot, Mechanism) else ()))
             run, stopped = None, ""
             if not checked.holds:
                 why = "; ".join(f"{row.id}: {row.why}" for row in checked.failures)

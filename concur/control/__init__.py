@@ -17,7 +17,7 @@ from concur.control._inverse_kinematics import (
 from concur.control._inverse_kinematics_step import coupling as coupling
 from concur.control._joint_limits import SLACK as SLACK
 from concur.control._joint_limits import JointLimits, driven_by, peak_label
-from concur.control._kinds import GAINS, KINDS, gains_of_kind, law_of_kind, own_kind
+from concur.control._kinds import GAINS, KINDS, executed, gains_of_kind, law_of_kind, own_kind
 from concur.control._law import decoupling_margin, side
 from concur.control._law import signed_margin as signed_margin
 from concur.control._limited import law_function
@@ -92,6 +92,7 @@ __all__ = [
     "decoupling_margins",
     "design_gains",
     "driven_by",
+    "executed",
     "gains_of_kind",
     "inverse_kinematics",
     "law_function",

@@ -15,7 +15,7 @@ from concur.control._limited import law_function
 from concur.outputs.references import Reference
 from concur.reduction import AuditRow, AuditStatus
 from concur.results import Row
-from concur.robot import Mechanism, controls
+from concur.robot import Mechanism, controls, coordinates
 from concur.system import System
 
 SLACK = 1e-9
@@ -59,7 +59,7 @@ class JointLimits:
         Parameters
         ----------
         *robots : System
-            The descriptions. Systems without bodies have no limits.
+            The descriptions. A system without bodies has those of its factors and motors.
 
         Returns
         -------
@@ -67,22 +67,20 @@ class JointLimits:
             The limits, with names and units of the first.
         """
         trees = [robot for robot in robots if isinstance(robot, Mechanism)]
-        if not trees:
-            system = robots[0]
-            free = np.full((system.nq, 2), (-np.inf, np.inf))
-            speeds, torques = (np.full(n, np.inf) for n in (system.nv, len(controls(system)[0])))
-            return cls(free, speeds, torques, cast(Mechanism, system))
-        lower = np.max([robot.limits[:, 0] for robot in trees], axis=0)
-        upper = np.min([robot.limits[:, 1] for robot in trees], axis=0)
-        motors = dict(trees[0].motor_speeds)
-        for robot in trees[1:]:
-            for name, (most, row) in robot.motor_speeds.items():
+        several: list[Any] = [*(trees or robots)]
+        first = several[0]
+        free = np.full((first.nq, 2), (-np.inf, np.inf))
+        speeds, torques = (np.full(n, np.inf) for n in (first.nv, len(controls(first)[0])))
+        ranges = np.array([getattr(robot, "limits", free) for robot in several])
+        motors = dict[str, tuple[float, np.ndarray]]()
+        for robot in several:
+            for name, (most, row) in getattr(robot, "motor_speeds", {}).items():
                 motors[name] = min(most, motors.get(name, (most, row))[0]), row
         return cls(
-            np.column_stack([lower, upper]),
-            np.min([robot.speed_limits for robot in trees], axis=0),
-            np.min([robot.control_limits for robot in trees], axis=0),
-            trees[0],
+            np.column_stack([ranges[:, :, 0].max(axis=0), ranges[:, :, 1].min(axis=0)]),
+            np.min([getattr(robot, "speed_limits", speeds) for robot in several], axis=0),
+            np.min([getattr(robot, "control_limits", torques) for robot in several], axis=0),
+            cast(Mechanism, first),
             motors,
         )
 
@@ -169,17 +167,20 @@ class JointLimits:
                 row = Row.judged(label, number, float(limit), unit, at_least=at_least, slack=slack)
                 found.append((row, k))
 
-        for k, (name, unit) in enumerate(
+        places = [
             (f"{name} of {body.joint_label}", unit)
             for body in bodies
             for name, unit in zip(
                 body.joint.coordinate_names, body.joint.coordinate_units, strict=True
             )
-        ):
+        ]
+        for k, (name, unit) in enumerate(places if bodies else coordinates(robot)):
             add(f"smallest {name}", q_range[0, k], self.positions[k, 0], unit, True, k)
             add(f"largest {name}", q_range[1, k], self.positions[k, 1], unit, False, k)
         units = [f"{unit}/s" for body in bodies for unit in body.joint.freedom_units]
-        for k, (name, unit) in enumerate(zip(robot.freedom_names, units, strict=bool(bodies))):
+        if not bodies:
+            units = ["rad/s" if unit == "N m" else "m/s" for unit in robot.effort_units]
+        for k, (name, unit) in enumerate(zip(robot.freedom_names, units, strict=True)):
             value, column = max(-v_range[0, k], v_range[1, k]), robot.nq + k
             add(f"largest speed of {name}", value, self.speeds[k], unit, False, column)
         for k, (name, unit) in enumerate(zip(names, kinds, strict=True)):

@@ -230,6 +230,40 @@ def _fault(error: Exception, file: str) -> str:
     return " ".join(f"{place}{type(error).__name__}: {text}".split()).rstrip(".")
 
 
+def executed(source: str, file: str) -> tuple[Mapping[str, Any], str]:
+    """Execute a user's Python file.
+
+    Parameters
+    ----------
+    source : str
+        Text of the file.
+    file : str
+        Name of the file.
+
+    Returns
+    -------
+    names : mapping of str to any
+        What the file defines, as far as it was executed.
+    fault : str
+        Error with its line; empty without one.
+
+    Examples
+    --------
+    >>> from concur.control import executed
+    >>> names, fault = executed("mass = 2.0", "own.py")
+    >>> names["mass"], fault
+    (2.0, '')
+    """
+    module = ModuleType(f"user_{Path(file).stem}")
+    module.__file__ = file
+    sys.modules[module.__name__] = module  # data classes look their module up
+    try:
+        exec(compile(source, file, "exec"), module.__dict__)
+    except Exception as error:
+        return module.__dict__, _fault(error, file)
+    return module.__dict__, ""
+
+
 def own_kind(source: str, file: str, name: str) -> Callable[..., Any]:
     """Function or class of a Python file that makes a law of a servo.
 
@@ -261,20 +295,13 @@ def own_kind(source: str, file: str, name: str) -> Callable[..., Any]:
     >>> callable(make)
     True
     """
-    module = ModuleType(f"law_{Path(file).stem}")
-    module.__file__ = file
-    sys.modules[module.__name__] = module  # data classes look their module up
-    came = f"no `{name}`"
-    try:
-        exec(compile(source, file, "exec"), module.__dict__)
-    except Exception as error:
-        came = _fault(error, file)
-    found: Any = module.__dict__.get(name)
+    names, came = executed(source, file)
+    found: Any = names.get(name)
     if not callable(found):
         raise OutputError(
             file,
             expected=f"a Python file with a function or class `{name}`",
-            came=came,
+            came=came or f"no `{name}`",
             cure="It is called with the servo of the task and the other fields, and returns a Law.",
         )
     made: Callable[..., Any] = found

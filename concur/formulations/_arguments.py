@@ -10,6 +10,7 @@ import numpy as np
 
 from concur.errors import ShapeError, UnknownNameError, shown
 from concur.formulations._expressions import EXACT, SINGULAR, Row, Space, least_eigenvalue
+from concur.robot import Motor
 
 
 def quadratic_energy(space: Space, value: Any) -> ca.SX:
@@ -109,14 +110,17 @@ def frame_matrix(space: Space, velocities: Sequence[Row]) -> ca.SX:
 
 def input_rows(
     space: Space, velocities: Sequence[Row], inputs: Any
-) -> tuple[tuple[int, ...], list[Row]]:
-    """Velocities with a motor each, if all inputs are such, and the inputs' own."""
+) -> tuple[tuple[int, ...], list[Row], tuple[Motor, ...]]:
+    """Velocities with a motor each, if all inputs are such, the inputs' own, and their motors."""
     if inputs is None:
-        return (), []
+        return (), [], ()
     if isinstance(inputs, Mapping):
-        return (), space.rows(inputs, "`inputs`", "input")
+        return (), space.rows(inputs, "`inputs`", "input"), ()
     names = [label for label, _, _ in velocities]
     listed = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
+    motors = tuple(motor for motor in listed if isinstance(motor, Motor))
+    if motors:
+        return (), _motor_rows(space, velocities, listed), motors
     unknown = next((name for name in listed if name not in names), None)
     if unknown is not None or len(set(listed)) < len(listed):
         expected = f"different velocities ({', '.join(names)}), or expressions by name"
@@ -124,7 +128,41 @@ def input_rows(
         kind, name = UnknownNameError, str(unknown)
         raise space.refused("`inputs`", expected, shown(inputs), cure, kind, name=name)
     places = tuple(names.index(name) for name in listed)
-    return places, [velocities[k] for k in places]
+    return places, [velocities[k] for k in places], ()
+
+
+def _motor_rows(space: Space, velocities: Sequence[Row], listed: Sequence[Any]) -> list[Row]:
+    """Speed of each motor, and the velocities of inputs without one."""
+    known, found = {label: row for label, *row in velocities}, dict[str, Row]()
+    for given in listed:
+        motor = given if isinstance(given, Motor) else None
+        name = motor.name if motor else str(given)
+        ratios = motor.ratios if motor else {name: 1.0}
+        what = f"`inputs` `{name}`"
+        for missing in [joint for joint in ratios if joint not in known]:
+            expected, cure = f"velocities of the system ({', '.join(known)})", "Correct the name."
+            kind = UnknownNameError
+            raise space.refused(what, expected, f"`{missing}`", cure, kind, name=missing)
+        if name in found:
+            cure = "Rename or remove one."
+            raise space.refused("`inputs`", "different names", f"`{name}` twice", cure)
+        if motor and (motor.body or motor.stator or motor.shaft):
+            expected = "a motor with ratios of velocities alone"
+            came = next(f for f in ("body", "stator", "shaft") if getattr(motor, f))
+            cure = "A system has no bodies. Write the power of a thruster as an expression, and "
+            cure += "the energy of a rotor that turns with the system into `kinetic`."
+            raise space.refused(what, expected, f"`{came}`", cure)
+        row = sum((ratio * known[joint][0] for joint, ratio in ratios.items()), ca.SX(0))
+        units = [known[joint][1] or force_unit(space, (name, row, None)) for joint in ratios]
+        linear = (motor is None or abs(motor.gear) == 1.0) and all(unit == "N" for unit in units)
+        found[name] = (name, row, "N" if linear else "N m" if motor else units[0])
+    return list(found.values())
+
+
+def rotor_energy(rows: Sequence[Row], motors: Sequence[Motor]) -> ca.SX:
+    """Kinetic energy of rotors by their speeds relative to their stators, J."""
+    speeds = {label: row for label, row, _ in rows}
+    return sum((m.rotor * speeds[m.name] ** 2 / 2 for m in motors if m.rotor), ca.SX(0))
 
 
 def rows_without_spin(space: Space, rows: Sequence[Row], what: str) -> ca.SX:

@@ -11,7 +11,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array, Vector, finite_floats
+from concur.codegen import Array, Vector, as_floats, finite_floats
 from concur.errors import DescriptionError, shown
 from concur.groups import se3, so3
 from concur.groups.stumpff import stumpff
@@ -63,13 +63,17 @@ class Factor:
         Configuration to start from, shape (nq,); default zero, the identity, or e3 for "S2".
     unit : str
         Unit of the coordinates of an R^n: "m" or "rad".
+    limits : pair of float, optional
+        Smallest and largest coordinate of an R^n or "SO2", m or rad; part of the verdict of a run,
+        and guarded by a rig. Default: none.
 
     Raises
     ------
     UnknownNameError
         If there is no such group or unit.
     DescriptionError
-        If the name is empty, or `neutral` has no unit norm where it needs one.
+        If the name is empty, `neutral` has no unit norm where it needs one, or `limits` is no range
+        or the group has no such coordinates.
     ShapeError, NonFiniteError
         If `neutral` does not fit the group.
 
@@ -85,6 +89,7 @@ class Factor:
     group: str
     neutral: Sequence[float] | None = None
     unit: str = "m"
+    limits: tuple[float, float] = (-np.inf, np.inf)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -93,6 +98,7 @@ class Factor:
         where = f"factor `{self.name}`"
         self._known(where, "group", self.group in GROUPS or self.flat or self.spherical)
         self._known(where, "unit", self.unit in ("m", "rad"))
+        object.__setattr__(self, "limits", self._range(where))
         if self.neutral is None:
             object.__setattr__(self, "neutral", tuple(map(float, self._origin())))
             return
@@ -105,7 +111,20 @@ class Factor:
             raise unknown_name(f"{where}, `{what}`", what, getattr(self, what), allowed)
 
     def __reduce__(self) -> Any:
-        return Factor, (self.name, self.group, self.neutral, self.unit)
+        return Factor, (self.name, self.group, self.neutral, self.unit, self.limits)
+
+    def _range(self, where: str) -> tuple[float, float]:
+        """Read `limits`."""
+        ends = as_floats(self.limits, f"{where}, `limits`")
+        if ends.shape != (2,) or not ends[0] < ends[1]:
+            expected, cure = "a smaller and a larger number", "Write (-1.0, 1.0)."
+            came = shown(self.limits)
+        elif np.isfinite(ends).any() and not (self.flat or self.group == "SO2"):
+            expected, came = 'a factor "R", "R2", ... or "SO2" with limits', f'"{self.group}"'
+            cure = "Leave them out: the coordinates of this group have no order."
+        else:
+            return float(ends[0]), float(ends[1])
+        raise DescriptionError(f"{where}, `limits`", expected=expected, came=came, cure=cure)
 
     @property
     def joint(self) -> Joint | None:

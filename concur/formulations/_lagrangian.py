@@ -38,13 +38,15 @@ from concur.formulations._arguments import (
     frame_matrix,
     input_rows,
     quadratic_energy,
+    rotor_energy,
     rows_without_spin,
 )
+from concur.formulations._coordinates import pulled_back
 from concur.formulations._expressions import SINGULAR, Row, Space, least_eigenvalue
 from concur.formulations._factor import Factor
 from concur.formulations._invariance import check_invariance, group_names
 from concur.groups import s2
-from concur.robot import JointPlace, unknown_name
+from concur.robot import JointPlace, Motor, unknown_name
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -68,9 +70,11 @@ class LagrangianSystem(EvaluatedMethods):
         the factors. They become the velocities of all methods.
     constraints : casadi.SX, or mapping of str to casadi.SX, optional
         Expressions C(q) v that are zero, holonomic or not; default none.
-    inputs : mapping of str to casadi.SX, or sequence of str, optional
+    inputs : mapping of str to casadi.SX, or sequence of str or Motor, optional
         Velocities to which the inputs are dual: an input u does the power u times its expression,
-        D(q) v. Or names of velocities that have a motor each; default no inputs.
+        D(q) v. Or names of velocities that have a motor each, or a `Motor` with ratios of
+        velocities in its `joints`, whose limits count in verdicts and on a rig; default no inputs.
+        The energy of a `rotor` is added to `kinetic`.
     name : str
         Name in messages and records.
     symmetry : str or sequence of str, optional
@@ -140,6 +144,7 @@ class LagrangianSystem(EvaluatedMethods):
     control_units: tuple[str, ...]
     actuated_freedoms: tuple[int, ...]
     spins: tuple[float, ...]
+    motors: tuple[Motor, ...]
     symmetry: tuple[str, ...]
     drawn: tuple[tuple[str, str | None], ...]
     poses_text: str
@@ -159,7 +164,7 @@ class LagrangianSystem(EvaluatedMethods):
         drawn: Any = None,
     ) -> None:
         space = Space.of(f"system `{name}`", factors)
-        energy = space.without_spin(quadratic_energy(space, kinetic))
+        energy = quadratic_energy(space, kinetic)
         height = space.scalar(potential, "`potential`")
         if ca.depends_on(height, space.v):
             expected, came = "an expression of configurations", "one that depends on velocities"
@@ -172,7 +177,8 @@ class LagrangianSystem(EvaluatedMethods):
         velocities = moving if frame is None else space.rows(frame, "`frame`", "velocity")
         basis = frame_matrix(space, velocities)
         held = [] if constraints is None else space.rows(constraints, "`constraints`", "constraint")
-        driven, rows = input_rows(space, velocities, inputs)
+        driven, rows, motors = input_rows(space, velocities, inputs)
+        energy = space.without_spin(energy + rotor_energy(rows, motors))
         spinless = [
             rows_without_spin(space, part, what)
             for part, what in ((held, "`constraints`"), (rows, "`inputs`"))
@@ -197,6 +203,7 @@ class LagrangianSystem(EvaluatedMethods):
             "control_names": tuple(label for label, _, _ in rows),
             "control_units": tuple(force_unit(space, row) for row in rows),
             "actuated_freedoms": driven,
+            "motors": motors,
             "spins": (0.0,) * sum(factor.spherical for factor in space.factors),
             "symmetry": group_names(
                 space, symmetry, framed=frame is not None, constrained=bool(held)
@@ -239,6 +246,64 @@ class LagrangianSystem(EvaluatedMethods):
         found = ca.densify(ca.substitute(changes - pulls - carried, other, v))
         return ca.Function("forces", [q, v, vdot], [found], {"cse": True})
 
+    def in_coordinates(
+        self,
+        factors: Sequence[Factor],
+        configuration: Any,
+        inputs: Any = None,
+        name: str | None = None,
+    ) -> LagrangianSystem:
+        """The same system in other coordinates, such as those that motors measure.
+
+        Parameters
+        ----------
+        factors : sequence of Factor
+            The other coordinates.
+        configuration : casadi.SX
+            Configuration of this system by `q` of these factors, shape (nq,). Where its rank is
+            lower the other system is singular.
+        inputs : mapping of str to casadi.SX, or sequence of str or Motor, optional
+            Inputs in the velocities of these factors, such as a `Motor` for each; default those of
+            this system.
+        name : str, optional
+            Name of the other system; default this one's.
+
+        Returns
+        -------
+        LagrangianSystem
+            In the velocities of `factors`. A factor of the same name and group that the map leaves
+            as it is keeps its velocities, and its place in `symmetry`.
+
+        Raises
+        ------
+        ConcurError
+            If the map gives no configurations, or as of `LagrangianSystem`.
+
+        Examples
+        --------
+        A pendulum in the angles of its gimbal:
+
+        >>> import casadi as ca, concur as cc
+        >>> from concur.formulations import Factor
+        >>> rod = Factor("rod", "S2", neutral=(0.0, 0.0, -1.0))
+        >>> free = cc.LagrangianSystem(0.3 * ca.sumsqr(rod.qdot), 5.0 * rod.q[2], [rod])
+        >>> roll, pitch = Factor("roll", "SO2"), Factor("pitch", "SO2")
+        >>> a, b = roll.q, pitch.q
+        >>> held = free.in_coordinates(
+        ...     [roll, pitch],
+        ...     ca.vertcat(-ca.sin(b), ca.sin(a) * ca.cos(b), -ca.cos(a) * ca.cos(b)),
+        ...     inputs=["roll", "pitch"],
+        ... )
+        >>> held.nv, held.control_names
+        (2, ('roll', 'pitch'))
+        """
+        own = name or self.name
+        space = Space.of(f"system `{own}`", factors)
+        arguments = pulled_back(self, space, configuration)
+        if inputs is not None:
+            arguments["inputs"] = inputs
+        return LagrangianSystem(factors=list(space.factors), name=own, **arguments)
+
     @property
     def unframed(self) -> LagrangianSystem:
         """The same system in the velocities of its factors."""
@@ -253,6 +318,7 @@ class LagrangianSystem(EvaluatedMethods):
             "freedom_names": tuple(n for factor in self.factors for n in factor.freedom_names),
             "effort_units": tuple("N m" if turn else "N" for turn in turns),
             "actuated_freedoms": (),
+            "motors": (),
         }
         copy.__dict__.update(own)
         return copy
@@ -305,6 +371,39 @@ class LagrangianSystem(EvaluatedMethods):
     def drives(self) -> tuple[str, ...]:
         """Names of inputs that push along several velocities, or along one with a ratio."""
         return () if self.actuated_freedoms else self.control_names
+
+    @property
+    def limits(self) -> np.ndarray:
+        """Range of each coordinate, shape (nq, 2), m and rad; infinite without one."""
+        return np.array([f.limits for f in self.factors for _ in range(f.nq)])
+
+    @property
+    def control_limits(self) -> np.ndarray:
+        """Largest force or torque of each input, shape (nu,), N and N m; infinite without one."""
+        largest = {motor.name: motor.torque for motor in self.motors}
+        return np.array([largest.get(name, np.inf) for name in self.control_names])
+
+    @property
+    def speed_limits(self) -> np.ndarray:
+        """Largest speed of each velocity with a motor for it alone, shape (nv,), else infinite."""
+        limits = np.full(self.nv, np.inf)
+        for motor in self.motors:
+            if len(motor.ratios) == 1:
+                at = self.freedom_names.index(next(iter(motor.ratios)))
+                limits[at] = min(limits[at], motor.speed / motor.reduction)
+        return limits
+
+    @property
+    def motor_speeds(self) -> dict[str, tuple[float, np.ndarray]]:
+        """By motor of several velocities: its largest speed, and its ratios as a row, (nv,)."""
+        return {
+            motor.name: (
+                motor.speed,
+                np.array([motor.ratios.get(name, 0.0) for name in self.freedom_names]),
+            )
+            for motor in self.motors
+            if len(motor.ratios) > 1 and motor.speed < np.inf
+        }
 
     @property
     def coordinate_names(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from ._facts import task_facts as task_facts
 from ._new import new_folder as new_folder
 from ._plan import plan_task as plan_task
 from ._proof_reader import load_proof_task as load_proof_task
+from ._python_task import is_python as is_python
 from ._recorded import recorded_law as recorded_law
 from ._recorded import recorded_robot as recorded_robot
 from ._robot import load as load

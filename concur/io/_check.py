@@ -16,6 +16,7 @@ from concur.control import Feasibility, Reach, TorqueReserve, TrackingLaw, lost_
 from concur.errors import DescriptionError, UnknownNameError
 from concur.files import is_file
 from concur.io._facts import sampled_loop, suspicious_task, torque_limits
+from concur.io._python_task import is_python
 from concur.io._robot import load, load_shipped, shipped_names
 from concur.io._task import Task, load_task
 from concur.io._urdf_lint import suspicious_urdf
@@ -207,7 +208,7 @@ class Check(JsonResult):
     @property
     def tables(self) -> tuple[Table, ...]:
         """Symmetries of a robot."""
-        if self.start is not None:
+        if self.start is not None or not isinstance(self.robot, Mechanism):
             return ()
         rows = tuple(
             (row.joint, f"{row.whole.dim} {row.whole.name}", str(row.kept),
@@ -224,7 +225,10 @@ class Check(JsonResult):
             f"{self.model.kind} reduction: {self.model.reason}",
             f"shape velocities: {', '.join(self.model.shape_names)}",
         ]
-        if self.start is None:
+        robot: Any = self.robot
+        if not isinstance(robot, Mechanism):
+            found.append("reach and torques of a system without bodies: `concur track` the task")
+        elif self.start is None:
             found += [f"not part of the model: {text}" for text in self.robot.unread]
             found.append(self.robot.summary())
         if self.start is not None:
@@ -252,7 +256,8 @@ class Check(JsonResult):
     @property
     def details(self) -> dict[str, Any]:
         """Further fields of the answer in JSON."""
-        own = picked(self.robot, "unread", "gravity")
+        tree = isinstance(self.robot, Mechanism)
+        own = picked(self.robot, "unread", "gravity") if tree else {"unread": [], "gravity": None}
         own["constraints"] = list(self.robot.constraint_names)
         symmetries = [
             picked(row, "joint", "driven", "reducible", "partly", "conserved")
@@ -265,8 +270,10 @@ class Check(JsonResult):
         ]
         start = self.start
         return own | {
-            "bodies": [_body(body, self.robot) for body in self.robot.bodies],
-            "wheels": [picked(wheel, "body", "kind", "radius") for wheel in self.robot.wheels],
+            "bodies": [_body(body, self.robot) for body in self.robot.bodies] if tree else [],
+            "wheels": [picked(w, "body", "kind", "radius") for w in self.robot.wheels]
+            if tree
+            else [],
             "motors": [_motor(motor) for motor in self.robot.motors],
             "kind": self.model.kind,
             "reason": self.model.reason,
@@ -335,6 +342,10 @@ def check(
             cure="Write `stages` in the task.",
         )
     servo = subject.law
+    robot: Any = subject.robot
+    if not isinstance(robot, Mechanism):
+        found, none = suspicious_task(subject), SymmetryReport(robot.name, (), 0.0)
+        return Check(robot, servo.model, servo.audit(), none, found)
     audit = servo.audit(subject.reference, subject.duration, subject.q0)
     along = subject.reference, subject.duration, subject.q0
     given = subject.operating or {}
@@ -358,9 +369,11 @@ def is_task(name: str) -> bool:
     Returns
     -------
     bool
-        Whether it is a TOML file with outputs.
+        Whether it is a TOML file with outputs, or a Python file.
     """
     path = Path(name)
+    if is_python(path):
+        return is_file(path)
     return path.suffix == ".toml" and is_file(path) and "outputs" in read_toml(path)
 
 

@@ -16,7 +16,7 @@ from concur.io._task import Task
 from concur.outputs.groups import named
 from concur.reduction import momenta_text
 from concur.results import picked, plain
-from concur.robot import suspicious, suspicious_points, suspicious_start
+from concur.robot import Mechanism, suspicious, suspicious_points, suspicious_start
 from concur.tables import is_number
 
 FAR_TURN = 0.5
@@ -180,16 +180,20 @@ def suspicious_task(task: Task) -> tuple[str, ...]:
     >>> suspicious_task(cc.load_task("examples/rover_arm.toml"))
     ()
     """
-    found = suspicious(task.robot)
-    if task.plant is not None:
-        found += tuple(f"plant, {text}" for text in suspicious(task.plant))
-    found += suspicious_start(task.robot, task.q0)
+    found, tree = tuple[str, ...](), isinstance(task.robot, Mechanism)
+    if tree:
+        found += suspicious(task.robot)
+        if task.plant is not None:
+            found += tuple(f"plant, {text}" for text in suspicious(task.plant))
+        found += suspicious_start(task.robot, task.q0)
     found += tuple(f"reference of {text}" for text in task.reference.warnings)
     with suppress(ConcurError):  # of a law that does not fit; whoever needs it refuses it
-        found += tuple(_misread(task))
+        found += tuple(_misread(task)) if tree else ()
     loop = sampled_loop(task)
     found += () if loop is None or loop[0] else (loop[1],)
     found += (*_one_limit(task), *_late(task))
+    if not tree:
+        return found
     points = [(output.name, output.point) for output in task.outputs]
     return (*found, *suspicious_points(task.robot, points))
 
@@ -278,8 +282,8 @@ def _gains(task: Task) -> dict[str, dict[str, list[float]]]:
         part = slice(start, start + output.dim)
         start += output.dim
         gains[output.name] = {
-            "stiffness": np.diag(task.stiffness)[part].tolist(),
-            "damping": np.diag(task.damping)[part].tolist(),
+            "stiffness": np.diag(servo.stiffness)[part].tolist(),
+            "damping": np.diag(servo.damping)[part].tolist(),
         }
         if servo.integral is not None:
             gains[output.name]["integral"] = np.diag(servo.integral)[part].tolist()

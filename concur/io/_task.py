@@ -30,6 +30,7 @@ from concur.io._initial import joint_of, read_state, spinning, start_on_referenc
 from concur.io._nominal import nominal_values
 from concur.io._plan import PlanTable, check_planned, read_planned
 from concur.io._proof_task import proof_task
+from concur.io._python_task import is_python, python_task
 from concur.io._reference import held_at_start, read_reference
 from concur.io._requirements import read_requirements
 from concur.io._task_parts import (
@@ -113,7 +114,7 @@ class Task:
         Name of the task.
     path : Path
         File it was read from; of a task made in Python the name in errors.
-    robot : Mechanism
+    robot : Mechanism or LagrangianSystem
         Robot that the servo is designed for.
     momentum : ndarray, shape (6,), or None
         Constant spatial momentum about the inertial origin, [linear; angular] (kg m/s,
@@ -695,32 +696,32 @@ class Task:
 
 
 def load_task(path: str | PathLike[str]) -> Task:
-    """Read a tracking task from a TOML file.
+    """Read a tracking task from a TOML file, or run a Python file that makes one.
 
     Parameters
     ----------
     path : path
-        The task. Its fields are ``name``; ``robot``, the name of a shipped robot or a file
-        relative to the task; ``momentum`` (6 numbers, optional); ``stages`` (as for `reduce`,
-        optional); a table ``[[outputs]]`` for each output with the arguments of `Output` and its
-        ``stiffness``, ``damping`` and optionally ``integral`` (a number or one for each
-        coordinate);
-        ``[reference.<output>]`` with the ``kind`` (a constructor in `references`) and its
-        arguments, and for outputs in R^n optionally ``relative_to``, the output whose reference it
-        is added to; ``[initial.q]`` and ``[initial.s]`` with configurations by joint and shape
-        velocities by name, neutral and zero where not given, or ``[initial]`` with
-        ``start = "on reference"`` and optionally ``near`` and ``offset``; ``[servo]`` with
-        ``use_measured_velocity``, ``damping_threshold``, ``torque_limits``, ``torque_weights`` and
-        a table ``redundancy``; ``[law]`` with the ``kind`` of another law and its arguments
-        (optional); ``[[laws]]`` with the ``name``, ``kind`` and arguments of laws to compare
-        (optional); ``[simulation]`` with ``duration``, ``dt``, ``method``,
-        ``control_period``; ``[tolerances]`` with the fields of `Tolerances`; ``[plant]`` with the
-        ``file`` of another robot to simulate and its ``momentum`` (both optional);
-        ``[operating]`` with arguments of `certify.operating_bounds`, ``[proof]`` with those of
-        `proofs.Statement` (both optional);
-        ``[imperfections]`` with arguments of `Imperfections.of`; ``[[requirements]]``;
-        ``[uncertainty.<kind>]`` with intervals or distributions by name, or ``[world.<kind>]`` with
-        the deviations of one world (all optional).
+        The task. A file ``.py`` is executed: its ``task`` is a `Task`, or a function that returns
+        one; its robot may be a `LagrangianSystem`. In a TOML file the fields are ``name``;
+        ``robot``, the name of a shipped robot or a file relative to the task; ``momentum`` (6
+        numbers, optional); ``stages`` (as for `reduce`, optional); a table ``[[outputs]]`` for each
+        output with the arguments of `Output` and its ``stiffness``, ``damping`` and optionally
+        ``integral`` (a number or one for each coordinate); ``[reference.<output>]`` with the
+        ``kind`` (a constructor in `references`) and its arguments, and for outputs in R^n
+        optionally ``relative_to``, the output whose reference it is added to; ``[initial.q]`` and
+        ``[initial.s]`` with configurations by joint and shape velocities by name, neutral and zero
+        where not given, or ``[initial]`` with ``start = "on reference"`` and optionally ``near``
+        and ``offset``; ``[servo]`` with ``use_measured_velocity``, ``damping_threshold``,
+        ``torque_limits``, ``torque_weights`` and a table ``redundancy``; ``[law]`` with the
+        ``kind`` of another law and its arguments (optional); ``[[laws]]`` with the ``name``,
+        ``kind`` and arguments of laws to compare (optional); ``[simulation]`` with ``duration``,
+        ``dt``, ``method``, ``control_period``; ``[tolerances]`` with the fields of `Tolerances`;
+        ``[plant]`` with the ``file`` of another robot to simulate and its ``momentum`` (both
+        optional); ``[operating]`` with arguments of `certify.operating_bounds`, ``[proof]`` with
+        those of `proofs.Statement` (both optional); ``[imperfections]`` with arguments of
+        `Imperfections.of`; ``[[requirements]]``; ``[uncertainty.<kind>]`` with intervals or
+        distributions by name, or ``[world.<kind>]`` with the deviations of one world (all
+        optional).
 
     Returns
     -------
@@ -743,7 +744,8 @@ def load_task(path: str | PathLike[str]) -> Task:
     ('slalom with circling hand', 20.0)
     """
     with recorded() as files:
-        task = _read(path)
+        written = is_python(path)
+        task = replace(python_task(path, Task), path=Path(path)) if written else _read(path)
     servo = task.__dict__.get("servo")
     made = replace(task, source=Source(Path(path), files, dict(vars(task))))
     if servo is not None:

@@ -311,8 +311,8 @@ class Program(Loop):
         v = model.velocity(at, s, momentum)
         dependent, shape = list(model.first.dependent), list(model.first.shape)
         if (plant.n_numbers or plant.robot is not model.system) and dependent:
-            if model.takes_momentum:
-                carried = (model.robot.mass_matrix(at) @ v)[dependent]
+            if model.keeps_momentum:
+                carried = (model.system.mass_matrix(at) @ v)[dependent]
                 rows = robot.mass_matrix(at)[dependent, :]
             else:
                 carried = ca.SX(len(dependent), 1)

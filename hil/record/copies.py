@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from hil._concur import confined, is_file, read_bytes
+from hil._concur import confined, is_file, is_python, read_bytes
 from hil.errors import RecordError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def sources(rig: Rig) -> list[tuple[str, Path]]:
         Role and file: rig, task, robots, references, drive modules, certificate, proof.
     """
     task = rig.task
-    found = [("rig", rig.path), ("task", task.path)]
+    found = [("rig", rig.path), (MODULE if is_python(task.path) else "task", task.path)]
     for role, name in (("robot", task.robot_file), ("plant", task.plant_file)):
         if name is not None:
             path = task.path.parent / name

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hil._concur import Refusal, suggest, unknown
+from hil._concur import Mechanism, Refusal, suggest, unknown
 from hil.drives import check_fields, check_units, identifiers
 from hil.drives.mit_models import mit_ranges
 from hil.emulator import Fault
@@ -100,7 +100,9 @@ def axis_of(table: AxisTable, task: Task, transmission: Transmission, path: str)
                 "name",
                 f"a motor with a largest {what}",
                 f"`{table.name}` without one",
-                f"Give it in the robot file, {file}: {where}.",
+                f"Give it in the robot file, {file}: {where}."
+                if isinstance(robot, Mechanism)
+                else "Give the input of the system as a concur.Motor with it.",
             )
     found: dict[str, Any] = {}
     if motor is not None:

@@ -21,6 +21,7 @@ from hil._concur import (
     copy_of,
     fault,
     is_file,
+    is_python,
     is_task_proof,
     load_task,
     missing_file,
@@ -57,8 +58,8 @@ class RigFile:
     name : str
         Name of the rig. Example: `"rover"`.
     task : str
-        Task file, relative to this file; it names the robot, the outputs, gains and reference.
-        Example: `"task.toml"`.
+        Task file, relative to this file; it names the robot, the outputs, gains and reference. A
+        system without bodies has one in Python. Example: `"task.toml"`.
     bus : table
         Interface of the drives in python-can.
     axes : sequence
@@ -128,8 +129,8 @@ def load_rig(path: str | PathLike[str], *, allowed: Container[Path] | None = Non
         same name. Names of files are relative to the folder of the rig file. Missing fields take
         the defaults of these classes; without ``[pose]`` there is no external pose.
     allowed : container of Path, optional
-        Files of ``drive_modules`` and of a law of the task that may be run, with links resolved;
-        default: all.
+        Files of ``drive_modules``, of a law of the task and of a task in Python that may be run,
+        with links resolved; default: all.
 
     Returns
     -------
@@ -167,19 +168,14 @@ def load_rig(path: str | PathLike[str], *, allowed: Container[Path] | None = Non
             )
         table = build(RigFile, data, path)
         file = Path(path)
-        task = load_task(_beside(file, "task", table.task, "a task file"))
+        place = _beside(file, "task", table.task, "a task file")
+        if is_python(place):
+            _check_code([place], "task", path, allowed)
+        task = load_task(place)
         modules = drive_files(table.drive_modules, file)
-        code = [*modules, *(copy_of(law) for law in (task.law_file,) if law is not None)]
-        refused = [m for m in code if allowed is not None and m.resolve() not in allowed]
-        if refused:
-            raise fault(
-                path,
-                "",
-                "drive_modules" if refused[0] in modules else "task",
-                expected="only Python files whose code is allowed to run",
-                came=", ".join(map(str, refused)),
-                cure="Allow their code only if you would run it yourself.",
-            )
+        _check_code(modules, "drive_modules", path, allowed)
+        if task.law_file is not None:
+            _check_code([copy_of(task.law_file)], "task", path, allowed)
         import_drives(modules, file)
         transmission = transmission_of(task.robot, str(path))
         axes = sorted_axes(table.axes, task, str(path))
@@ -205,6 +201,22 @@ def load_rig(path: str | PathLike[str], *, allowed: Container[Path] | None = Non
         check_rig(rig)
     refuse_overload(rig)
     return rig
+
+
+def _check_code(
+    files: Sequence[Path], field: str, path: str | PathLike[str], allowed: Container[Path] | None
+) -> None:
+    """Reject Python files whose code is not allowed to run, before it runs."""
+    refused = [file for file in files if allowed is not None and file.resolve() not in allowed]
+    if refused:
+        raise fault(
+            path,
+            "",
+            field,
+            expected="only Python files whose code is allowed to run",
+            came=", ".join(map(str, refused)),
+            cure="Allow their code only if you would run it yourself.",
+        )
 
 
 @contextmanager

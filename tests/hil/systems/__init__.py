@@ -1,0 +1,1 @@
+"""Tasks of systems without bodies, for rigs in tests."""
