@@ -18,7 +18,7 @@ from scipy.linalg import null_space
 
 from concur.outputs import Output
 from concur.planning._graphs import STEPS
-from concur.planning._program import solver_of
+from concur.planning._quadratic import least
 from concur.planning._targets import Target
 from concur.planning._transcription import Transcription
 from concur.planning._verdict import KEPT
@@ -317,13 +317,12 @@ class _Postures:
         square[:size, :size] = slopes.T @ slopes + PROXIMAL * np.eye(size)
         square[size, size] = PROXIMAL
         bound = np.append(np.full(size, region), np.inf)
-        found = solver_of(size + 1, len(table))(
-            h=square, g=np.append(slopes.T @ e, price), a=table, lba=lower, uba=upper,
-            lbx=np.append(-bound[:size], 0.0), ubx=bound,
+        z, price_of = least(
+            square, np.append(slopes.T @ e, price), table, (lower, upper),
+            (np.append(-bound[:size], 0.0), bound),
         )  # fmt: skip
-        z = np.clip(np.array(found["x"])[:, 0], np.append(-bound[:size], 0.0), bound)
         foreseen = 0.5 * float(np.square(e + slopes @ z[:size]).sum()) + price * float(z[size])
-        return z[:size], foreseen, np.array(found["lam_a"])[:, 0]
+        return z[:size], foreseen, price_of
 
     def why(self, seen: _Seen, k: int, prices: Floats, targets: Sequence[Target]) -> str:
         """Sentence: what a posture misses, the limits that keep it there, and the goals there."""

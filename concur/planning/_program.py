@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
 from concur.planning._graphs import STEPS
+from concur.planning._quadratic import least
 from concur.planning._splines import ENDS
 from concur.planning._transcription import Path, Start, Transcription
 
@@ -27,6 +27,10 @@ SMOOTH = 1e-7
 
 PROXIMAL = 1e-4
 """Price of a squared step, which makes programs strictly convex."""
+
+ELASTIC = 0.01
+"""Share of its price by which the price of a miss or an excess rises for each unit of it (m, rad).
+With less the solver works with numbers that are too far apart."""
 
 EXCESS, MORE, LAST_EXCESS = 3.0, 5.0, 75.0
 """Price of the largest excess, in durations: at first, its factor each time that a motion has
@@ -45,9 +49,6 @@ and in all rows."""
 
 PASSING = 30.0
 """Price of the squared distance from places to pass, in durations, 1/m^2."""
-
-BLOCK = 64
-"""Programs have a multiple of this number of rows, so that few solvers are made."""
 
 REGION, LARGEST, SMALLEST = 0.5, 3.0, 1e-5
 """Trust region at the start, its largest and smallest size, rad and m."""
@@ -89,6 +90,13 @@ class Found:
     def kept(self) -> bool:
         """Whether all limits are kept and the goal is reached."""
         return self.excess <= SETTLED and self.missed <= 10 * REACHED
+
+    @property
+    def note(self) -> str:
+        """What became of it."""
+        if self.kept:
+            return f"{self.time:.4g} s"
+        return f"misses the goal by {self.missed:.3g}, limits by {self.excess:.3g}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,11 +230,13 @@ class Search:
     def solve(self, unknowns: Floats, programs: int = ITERATIONS) -> Found:
         """Improve unknowns until limits and goal hold and the merit settles."""
         region, count, over = REGION, 0, EXCESS
+        # Prices follow the duration upwards only: else it shrinks to nothing beside its goal.
+        longest = float(unknowns[-1]) if self.duration is None else 1.0
         each = LAST_MISS if self.form.is_crowded else MISS
         path = self.path(unknowns)
         while count < programs:
             count += 1
-            price = float(unknowns[-1]) if self.duration is None else 1.0
+            price = max(float(unknowns[-1]), longest) if self.duration is None else 1.0
             prices = over * price, each * price
             program = self._program(unknowns, path, price, prices)
             before, accepted = self._merit(unknowns, path, prices), False
@@ -349,6 +359,8 @@ class Search:
         curved = 0.75 * time if self.duration is None else 0.0
         square[size - 1, size - 1] = max(square[size - 1, size - 1] + curved, 1e-2)
         slope[size], slope[size + 1 :] = prices
+        elastic = np.arange(size, variables)
+        square[elastic, elastic] = ELASTIC * slope[size:]
         return _Program(self, path, square, slope, parts, self._cost(unknowns, path), size)
 
 
@@ -403,31 +415,23 @@ class _Program:
     @cached_property
     def _stacked(self) -> tuple[Floats, Floats, Floats]:
         table, low, high = (np.concatenate([part[k] for part in self.parts]) for k in range(3))
-        more = -len(low) % BLOCK
-        return (
-            np.pad(table, ((0, more), (0, 0))),
-            np.pad(low, (0, more), constant_values=-np.inf),
-            np.pad(high, (0, more), constant_values=np.inf),
-        )
+        return table, low, high
 
     def solve(self, region: float, unknowns: Floats) -> Floats:
         """Step and elastic variables within a trust region."""
         table, low, high = self._stacked
         search, size = self.search, self.size
-        least, most = np.full(self.slope.size, -np.inf), np.full(self.slope.size, np.inf)
-        least[:size], most[:size], least[size:] = -region, region, 0.0
+        first, last = np.full(self.slope.size, -np.inf), np.full(self.slope.size, np.inf)
+        first[:size], last[:size], first[size:] = -region, region, 0.0
         time = unknowns[-1]
         shortest = max(1.0 - min(region, 0.7), min(SHORTEST / time, 1.0))
-        least[size - 1], most[size - 1] = (1.0 + 2.0 * region) ** -2 - 1.0, shortest**-2 - 1.0
+        first[size - 1], last[size - 1] = (1.0 + 2.0 * region) ** -2 - 1.0, shortest**-2 - 1.0
         if search.duration is not None:
-            least[size - 1] = most[size - 1] = (time / search.duration) ** 2 - 1.0
+            first[size - 1] = last[size - 1] = (time / search.duration) ** 2 - 1.0
         if not search.form.ends_moving:
             ns = search.form.model.ns
-            least[size - 1 - ns : size - 1] = most[size - 1 - ns : size - 1] = 0.0
-        solver = solver_of(self.slope.size, len(low))
-        found = solver(h=self.square, g=self.slope, a=table, lba=low, uba=high, lbx=least, ubx=most)
-        # A solver that stops early may leave the bounds.
-        return np.asarray(np.clip(np.array(found["x"])[:, 0], least, most))
+            first[size - 1 - ns : size - 1] = last[size - 1 - ns : size - 1] = 0.0
+        return least(self.square, self.slope, table, (low, high), (first, last))[0]
 
     def merit(self, step: Floats) -> float:
         """Merit that the program foresees."""
@@ -468,18 +472,3 @@ class _Program:
         off = ahead.e - path.e - path.slopes[1] @ step
         parts[-1] = rows, low - off, high - off
         return replace(self, parts=parts)
-
-
-_SOLVERS: dict[tuple[int, int], ca.Function] = {}
-
-
-def solver_of(variables: int, rows: int) -> ca.Function:
-    """Solver of programs of a size."""
-    key = variables, rows
-    if key not in _SOLVERS:
-        shapes = {
-            "h": ca.Sparsity.dense(variables, variables),
-            "a": ca.Sparsity.dense(rows, variables),
-        }
-        _SOLVERS[key] = ca.conic("step", "daqp", shapes, {"error_on_fail": False})
-    return _SOLVERS[key]

@@ -43,11 +43,18 @@ LONGEST = 1e6
 ENOUGH = 2
 """Motions after which the fastest is taken."""
 
+PROGRAMS = 40
+"""Programs after which a guess waits until the others have been tried; and least number of programs
+that look for a faster motion once there is one."""
+
 BLOCKED = 3
 """Guesses that pass a limit alike, after which no more are tried."""
 
 ALIKE = 0.01
 """Relative difference of excesses that count as alike."""
+
+SAME = 1e-9
+"""Largest difference of guesses of which one is tried, rad, m and s."""
 
 SLOWER = (2.0, 4.0, 8.0)
 """Durations that are tried where no shortest motion holds, in that of the nearest one."""
@@ -323,29 +330,13 @@ class Planner:
         aimed = search if reach.solved else replace(search, wanted=own)
         most = self.guesses if aimed is search else min(self.guesses, ENOUGH)
         enough = ENOUGH if aimed is search and warm is None and not form.vias else 1
-        guesses = [warm] if warm is not None else []
-        made, tries, notes, fresh = None, list[Found](), list[str](), list[Found]()
-        for k, guess in enumerate(islice(chain(guesses, self._guesses(aimed, reach)), most)):
-            found = aimed.solve(np.array(guess))
-            tries.append(found)
-            if found.kept:
-                fresh.append(found)
-            notes.append(
-                f"{found.time:.4g} s"
-                if found.kept
-                else f"misses the goal by {found.missed:.3g}, limits by {found.excess:.3g}"
-            )
-            if progress is not None:
-                progress((k + 1) / self.guesses)
-            if len(fresh) >= enough or k == most - 1:
-                made = self._best(aimed, fresh)
-                fresh = []
-            last = found.kept and aimed is not search
-            if made is not None or last or self._blocked(tries):
-                break
-        if made is None and self.duration is None and aimed is search and not self._blocked(tries):
-            made = self._slower(search, min(tries, key=_off))
-            notes += [] if made is None else [f"{made[0].time:.4g} s"]
+        guesses = chain([] if warm is None else [warm], self._guesses(aimed, reach))
+        made, tries = self._tried(
+            aimed, islice(_distinct(islice(guesses, 2 * most)), most), enough, progress
+        )
+        if made is None and aimed is search and not self._blocked(tries):
+            made = self._longer(search, tries)
+        notes = [found.note for found in tries]
         if made is not None:
             best, path, u = made
         else:
@@ -358,10 +349,52 @@ class Planner:
         result = self._result(best, path, u, made is not None, tuple(notes), targets, goals)
         return result, best.unknowns
 
+    def _tried(
+        self,
+        search: Search,
+        guesses: Iterator[Floats],
+        enough: int,
+        progress: Callable[[float], Any] | None,
+    ) -> tuple[tuple[Found, Path, Floats] | None, list[Found]]:
+        """Best motion that holds in the dense check, if any, and what each guess led to.
+
+        Of the first motions that are enough; fewer, if as many programs as led to the first of them
+        led to no other. Guesses that need many programs are continued last.
+        """
+        tries, fresh, left = list[Found](), list[Found](), PROGRAMS
+        for guess in guesses:
+            found = search.solve(np.array(guess), min(left, PROGRAMS))
+            tries.append(found)
+            left -= found.programs if fresh else 0
+            if found.kept:
+                spent = sum(one.programs for one in tries)
+                left = left if fresh else max(PROGRAMS, spent)
+                fresh.append(found)
+            if progress is not None:
+                progress(len(tries) / self.guesses)
+            if len(fresh) >= enough or left <= 0:
+                made = self._best(search, fresh)
+                if made is not None:
+                    return made, tries
+                fresh, left = [], PROGRAMS
+            if self._blocked(tries):
+                break
+        return self._best(search, fresh), tries
+
+    def _longer(self, search: Search, tries: list[Found]) -> tuple[Found, Path, Floats] | None:
+        """Motion from the nearest of those that were left after some programs, or a slower one."""
+        left = sorted((one for one in tries if one.programs >= PROGRAMS), key=_off)
+        for one in left[:ENOUGH]:
+            tries.append(search.solve(one.unknowns))
+            made = self._best(search, tries[-1:]) if tries[-1].kept else None
+            if made is not None:
+                return made
+        return self._slower(search, tries) if self.duration is None else None
+
     def _blocked(self, tries: list[Found]) -> bool:
         """Whether the last motions pass the same limits by as much, or all of them at the goal."""
         last = tries[-BLOCKED:]
-        if len(last) < BLOCKED or any(found.excess <= KEPT for found in last):
+        if len(last) < BLOCKED or self.form.drifts or any(found.excess <= KEPT for found in last):
             return False
         values = [np.where(self.form.one_sided, x.path.g, np.abs(x.path.g)) for x in last]
         at_goal = all(g.size and int(g.max(axis=1).argmax()) == len(g) - 1 for g in values)
@@ -410,11 +443,13 @@ class Planner:
                 return refined
         return None
 
-    def _slower(self, search: Search, near: Found) -> tuple[Found, Path, Floats] | None:
+    def _slower(self, search: Search, tries: list[Found]) -> tuple[Found, Path, Floats] | None:
         """Motion of a longer duration, then shortened: near the edge of reach misses are cheap."""
+        near = min(tries, key=_off)
         for factor in SLOWER if near.missed <= EDGE else ():
             given = replace(search, duration=factor * near.time)
             found = given.solve(np.array([*near.unknowns[:-1], given.duration]))
+            tries.append(found)
             made = self._best(given, [found]) if found.kept else None
             if made is not None:
                 shorter = search.solve(made[0].unknowns)
@@ -649,6 +684,15 @@ class Planner:
             f"not reached in {len(notes)} guesses: `{name}` misses its goal by "
             f"{missed[name]:.3g} (m, rad), {cause}; the nearest is {nearest}"
         )
+
+
+def _distinct(guesses: Iterator[Floats]) -> Iterator[Floats]:
+    """Guesses without those that are there already."""
+    known = list[Floats]()
+    for guess in guesses:
+        if not any(np.abs(guess - other).max() <= SAME for other in known):
+            known.append(guess)
+            yield guess
 
 
 def _off(found: Found) -> float:

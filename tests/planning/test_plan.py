@@ -340,7 +340,8 @@ def test_goals_at_the_edge_of_reach_are_those_of_slow_motions(place, reached) ->
 def test_slower_motions_are_tried_for_small_misses(monkeypatch, share, reached) -> None:
     """The nearest of the shortest motions misses the goal by an amount around the threshold."""
     hand = [cc.Output("hand", "forearm", "R2", point=(1.0, 0, 0))]
-    problem = cc.reduce(cc.robots.planar_floater()), hand, [0, 0, 0, 0.5, -1.0], {"hand": [1.87, 0]}
+    goal = {"hand": [1.878, 0]}
+    problem = cc.reduce(cc.robots.planar_floater()), hand, [0, 0, 0, 0.5, -1.0], goal
     monkeypatch.setattr(_to_goal, "EDGE", 0.0)
     nearest = cc.plan(*problem, PlanLimits(speeds=2.0), guesses=1)
     assert not nearest.reached
