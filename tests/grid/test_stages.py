@@ -21,6 +21,12 @@ from concur.outputs import FunctionOutput
 from concur.show.viewer import Film
 from concur.simulation import Plant
 from concur.worlds import Quantity, Requirement, Uncertainty
+from hil.controller import Mode
+from hil.reasons import Reason, State
+from hil.record import Record
+from hil.replay import replay
+from hil.rig import load_rig
+from hil.session import SessionOptions, run_session
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +39,7 @@ class Chain:
     goal: tuple[float, ...]
     start: tuple[float, ...]
     reduced: dict[str, Any] = field(default_factory=dict)
+    measured: Chain | None = None  # the same in the coordinates that motors measure
 
     @cached_property
     def model(self) -> Any:
@@ -71,8 +78,17 @@ class Chain:
             q0=np.array(self.start),
             duration=0.1,
             dt=5e-3,
+            control_period=5e-3,
             **options,
         )
+
+
+def _motors(*names: str) -> list[cc.Motor]:
+    """A motor with a gear for each of some velocities."""
+    return [
+        cc.Motor(f"{name} drive", name, 50.0, torque=1.0, speed=300.0, encoder=2**14)
+        for name in names
+    ]
 
 
 def _links() -> Chain:
@@ -84,7 +100,7 @@ def _links() -> Chain:
     kinetic = ca.sumsqr(ca.jacobian(tip, q) @ v) / 2 + 0.1 * ca.sumsqr(v)
     places = {"elbow": ca.vertcat(elbow, 0), "tip": ca.vertcat(tip, 0)}
     system = cc.LagrangianSystem(
-        kinetic, 9.81 * tip[1], links, inputs=["upper", "lower"], name="links", drawn=places
+        kinetic, 9.81 * tip[1], links, inputs=_motors("upper", "lower"), name="links", drawn=places
     )
     return Chain(system, slice(0, 2), "R2", (0.3, 0.9), (0.2, 1.0))
 
@@ -99,7 +115,13 @@ def _pendulum() -> Chain:
         name="pendulum",
         drawn={"bob": rod.q},
     )
-    return Chain(system, slice(0, 3), "S2", (0.0, 0.6, -0.8), (0.6, 0.0, -0.8))
+    roll, pitch = Factor("roll", "SO2"), Factor("pitch", "SO2")
+    a, b = roll.q, pitch.q
+    place = ca.vertcat(-ca.sin(b), ca.sin(a) * ca.cos(b), -ca.cos(a) * ca.cos(b))
+    gimbal = system.in_coordinates([roll, pitch], place, _motors("roll", "pitch"))
+    start = 0.0, -float(np.arcsin(0.6))
+    measured = Chain(gimbal, slice(0, 2), "R2", (0.3, 0.2), start)
+    return Chain(system, slice(0, 3), "S2", (0.0, 0.6, -0.8), (0.6, 0.0, -0.8), measured=measured)
 
 
 def _floater() -> tuple[cc.LagrangianSystem, tuple[float, ...]]:
@@ -113,7 +135,7 @@ def _floater() -> tuple[cc.LagrangianSystem, tuple[float, ...]]:
         kinetic / 2,
         0.0,
         [hull, arm, rotor],
-        inputs=["arm"],
+        inputs=_motors("arm"),
         name="floater",
         symmetry="hull",
         drawn={"hull": ca.vertcat(hull.q[:2], 0)},
@@ -186,10 +208,49 @@ def _file(s: Chain, folder: Path) -> bool:
 def _campaign(s: Chain, folder: Path) -> bool:
     """Worlds by an uncertain friction; each is the run of a loop with this friction."""
     control = s.law.model.control_names[0]
-    friction = Quantity("viscous", control, uniform(0.0, 0.5), unit="N m s/rad")
+    friction = Quantity("viscous", control, uniform(0.0, 0.01), unit="N m s/rad")
     bound = Requirement("error", "error y", (("error:y", -np.inf, 9.0),), 9.0, "rad")
     found = cc.verify(s.task(), 3, uncertainty=Uncertainty((friction,)), requirements=[bound])
     return found.values.shape[0] == 3 and bool(np.isfinite(found.values).all())
+
+
+RIG = """
+name = "{name}"
+task = "task.py"
+bus = {{ interface = "virtual", channel = "{name}" }}
+loop = {{ rate = 200.0, receive_window = 2.5e-3 }}
+policies = {{ start_error = 3.0 }}
+"""
+AXIS = """
+[[axes]]
+name = "{name}"
+drive = "cia402"
+node = {node}
+rated_torque = 0.5
+torque_rate_limit = 100.0
+offset = {offset}
+"""
+
+
+def _rig(s: Chain, folder: Path) -> bool:
+    """A run on emulated drives, recorded and replayed."""
+    name = next(name for name in SYSTEMS if chain(name) is s)
+    own = s.measured or s
+    part = ".measured" if s.measured else ""
+    text = f"from tests.grid.test_stages import chain\n\ntask = chain({name!r}){part}.task()\n"
+    (folder / "task.py").write_text(text, encoding="utf-8")
+    lines, places = RIG.format(name=name.replace(" ", "-")), own.system.coordinate_names
+    for node, control in enumerate(own.system.control_names, 1):
+        label = control.removesuffix(" drive")
+        offset = 50.0 * own.start[places.index(label)] if label in places else 0.0
+        lines += AXIS.format(name=control, node=node, offset=offset)
+    (folder / "rig.toml").write_text(lines, encoding="utf-8")
+    rig = load_rig(folder / "rig.toml")
+    options = SessionOptions(Mode.MOCK, folder=folder / "record", heartbeat="auto")
+    result = run_session(rig, options)
+    record = Record.load(folder / "record")
+    moved = np.ptp(record["q"][record["state"] == State.RUN], axis=0)
+    return result.outcome.reason is Reason.END and moved.any() and replay(record, rig).passed
 
 
 STAGES: dict[str, Callable[[Chain, Path], bool]] = {
@@ -204,12 +265,19 @@ STAGES: dict[str, Callable[[Chain, Path], bool]] = {
     "run file": _file,
     "viewer": lambda s, folder: Film.of(s.run) is not None,
     "campaign": _campaign,
+    "rig": _rig,
 }
 
 REFUSED = {
     "floater with a passive rotor": "expected at least 2 controls",
 }
 """What physics forbids: one motor cannot determine two velocities of the shape."""
+
+REFUSED_BY_RIGS = {
+    "floater with a passive rotor": "expected at least 2 controls",
+    "skate": "coordinates that the motors measure",
+}
+"""The second: a skate is pushed along its own axes, where no encoder measures a coordinate."""
 
 
 @pytest.mark.extended
@@ -218,9 +286,11 @@ REFUSED = {
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_each_system_goes_through_the_chain(name: str, stage: str, tmp_path: Path) -> None:
     system = chain(name)
-    if name in REFUSED and stage not in ("model", "unit of the plant"):
+    reasons = REFUSED if stage not in ("model", "unit of the plant", "rig") else {}
+    reason = (REFUSED_BY_RIGS if stage == "rig" else reasons).get(name)
+    if reason is not None:
         with pytest.raises(ConcurError) as caught:
             STAGES[stage](system, tmp_path)
-        assert REFUSED[name] in str(caught.value)
+        assert reason in str(caught.value)
         return
     assert STAGES[stage](system, tmp_path)
