@@ -419,3 +419,9 @@ def full_velocity(
     still[6:] = s
     still[:6] = np.linalg.solve(columns[:, :6], momentum - columns[:, 6:] @ s)
     return still
+
+
+def flyer(**options: object) -> Servo:
+    """A satellite whose hand has a pose, with the momentum of check A."""
+    model = reduce(robots.free_flyer(), momentum=CHECK_A_MOMENTUM)
+    return Servo(model, [Output("hand", "tool", "SE3")], 4.0, 2.8, **options)  # type: ignore[arg-type]

@@ -14,25 +14,25 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from concur import robots
 from concur.control import Servo, Tick, TickStatus, tick_function
 from concur.errors import NonFiniteError, ShapeError, SingularConfigurationError
 from concur.outputs import Output, ReferenceSample
 from concur.reduction import StagedReduction, reduce
 from concur.robot import Body, Inertia, Mechanism, Pose, joints
 from tests.control._cases import Q0, S0, case_study, case_study_sample, two_links
-from tests.control._floating_cases import CHECK_A_MOMENTUM, CHECK_A_Q0, CHECK_A_S0, check_a_demand
+from tests.control._floating_cases import (
+    CHECK_A_MOMENTUM,
+    CHECK_A_Q0,
+    CHECK_A_S0,
+    check_a_demand,
+    flyer,
+)
 from tests.oracles import Pinocchio, assert_close
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
 MU = np.array([0.5, -0.3, 0.2, 2.5, 0.8, 0.8])
 INPUTS = ("q", "s", "pose", "twist", "acceleration", "momentum")
-
-
-def flyer(**options: object) -> Servo:
-    model = reduce(robots.free_flyer(), momentum=CHECK_A_MOMENTUM)
-    return Servo(model, [Output("hand", "tool", "SE3")], 4.0, 2.8, **options)  # type: ignore[arg-type]
 
 
 def rotor_ship() -> Servo:

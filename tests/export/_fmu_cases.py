@@ -9,22 +9,20 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from concur import robots
 from concur.control import Servo
-from concur.outputs import Output, ReferenceSample
-from concur.reduction import reduce
+from concur.outputs import ReferenceSample
 from concur.simulation import Plant
 from tests.control._cases import Q0, S0, case_study, case_study_reference
-from tests.control._floating_cases import CHECK_A_MOMENTUM, CHECK_A_Q0, CHECK_A_S0, check_a_demand
+from tests.control._floating_cases import (
+    CHECK_A_Q0,
+    CHECK_A_S0,
+    check_a_demand,
+    flyer,
+)
 from tests.export._units import Unit, with_compiler
 
 HOLD = 1e-3
 INPUTS = ("q", "s", "pose", "twist", "acceleration")
-
-
-def flyer(**options: object) -> Servo:
-    model = reduce(robots.free_flyer(), momentum=CHECK_A_MOMENTUM)
-    return Servo(model, [Output("hand", "tool", "SE3")], 4.0, 2.8, **options)  # type: ignore[arg-type]
 
 
 CASES = {

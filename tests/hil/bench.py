@@ -16,6 +16,7 @@ from unittest import mock
 
 import msgpack
 import numpy as np
+import pytest
 
 from hil._bookkeeping import contradictions
 from hil._plan import sample_plan
@@ -532,3 +533,8 @@ def together(turns, *loops):
     if errors:
         raise errors[0]
     return results
+
+
+def slow(*values, **others):
+    """Values of a test that runs with `-m slow` only."""
+    return pytest.param(*values, marks=pytest.mark.slow, **others)

@@ -22,14 +22,10 @@ from tests.hil.bench import (
     Bench,
     plan_of,
     rig_of,
+    slow,
 )
 
 PERIOD = 0.004
-
-
-def slow(*values, **others):
-    """Values of a test that runs with `-m slow` only."""
-    return pytest.param(*values, marks=pytest.mark.slow, **others)
 
 
 BOTH = pytest.mark.parametrize("file", [ROVER, ROVER_MIT])

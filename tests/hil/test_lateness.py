@@ -18,14 +18,10 @@ from tests.hil.bench import (
     ROVER_MIT,
     Bench,
     rig_of,
+    slow,
 )
 
 PERIOD = 0.004
-
-
-def slow(*values, **others):
-    """Values of a test that runs with `-m slow` only."""
-    return pytest.param(*values, marks=pytest.mark.slow, **others)
 
 
 # -- late cycles and lost reports --------------------------------------------------------------

@@ -21,16 +21,12 @@ from tests.hil.bench import (
     Law,
     Turns,
     ranged,
+    slow,
     together,
     with_policies,
 )
 
 PERIOD = 0.004
-
-
-def slow(*values, **others):
-    """Values of a test that runs with `-m slow` only."""
-    return pytest.param(*values, marks=pytest.mark.slow, **others)
 
 
 # -- modes that only listen --------------------------------------------------------------------

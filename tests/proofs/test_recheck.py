@@ -34,7 +34,7 @@ from concur.proofs._statement import Statement
 from concur.robot import Pose
 from concur.simulation import Plant
 from tests.proofs._rover import NEAR, prover, rover, states
-from tests.proofs._stored import stored_of
+from tests.proofs._stored import claim, stated, stored_of
 
 T = 0.1
 PHI = np.array([-0.1, 1.0, -1.6])
@@ -209,19 +209,6 @@ def proved() -> tuple[Case, Stored]:
     return case_of(task.servo, task.reference, T, task.q0, task.s0), stored_of(found)
 
 
-def _claim(s: Stored, kind: str, by: float = 0.0, **other: Any) -> Stored:
-    """The same with other claims of a kind."""
-    changed = {
-        key: replace(b, value=b.value + by, **other) if key[0] == kind else b
-        for key, b in s.bounds.items()
-    }
-    return replace(s, bounds=changed)
-
-
-def _stated(s: Stored, **changes: Any) -> Stored:
-    return replace(s, statement=replace(s.statement, **changes))
-
-
 CHANGES: list[tuple[str, Callable[[Stored], Stored]]] = [
     ("no leaf covers", lambda s: replace(s, leaves=[p[: len(p) // 2] for p in s.leaves])),
     ("no leaf covers", lambda s: replace(s, leaves=[np.add(p, [0, 3, 0, 0]) for p in s.leaves])),
@@ -235,31 +222,31 @@ CHANGES: list[tuple[str, Callable[[Stored], Stored]]] = [
     ("edge is out of range", lambda s: replace(s, edge=1e-6)),
     ("edge is out of range", lambda s: replace(s, edge=float("nan"))),
     ("is not below D", lambda s: replace(s, disturbance=s.disturbance * 0.85)),
-    ("is not below D", lambda s: _stated(s, masses=2 * s.statement.masses)),
-    ("is not below D", lambda s: _stated(s, period=0.01)),
-    ("is not below D", lambda s: _stated(s, torque_error=(0.5,) * 5)),
-    ("is not below D", lambda s: _stated(s, push=(0.1, 0.1))),
-    ("no leaf covers", lambda s: _stated(s, place=(0.02, 0.02))),
+    ("is not below D", lambda s: stated(s, masses=2 * s.statement.masses)),
+    ("is not below D", lambda s: stated(s, period=0.01)),
+    ("is not below D", lambda s: stated(s, torque_error=(0.5,) * 5)),
+    ("is not below D", lambda s: stated(s, push=(0.1, 0.1))),
+    ("no leaf covers", lambda s: stated(s, place=(0.02, 0.02))),
     ("no bounds", lambda s: replace(s, disturbance=s.disturbance * np.nan)),
     ("no bounds", lambda s: replace(s, disturbance=-s.disturbance)),
     ("another shape", lambda s: replace(s, disturbance=s.disturbance[:, :1])),
     ("halved", lambda s: replace(s, leaves=[np.add(p, [9, 0, 0, 0]) for p in s.leaves])),
     ("out of range", lambda s: replace(s, leaves=[p * [0, 10**9, 1, 1] for p in s.leaves])),
-    ("exceeds the bound", lambda s: _claim(s, "torque", -0.5)),
-    ("exceeds the bound", lambda s: _claim(s, "speed", -0.5)),
-    ("exceeds the bound", lambda s: _claim(s, "angle below", -0.1)),
-    ("exceeds the bound", lambda s: _claim(s, "angle above", 0.1)),
-    ("exceeds the bound", lambda s: _claim(s, "margin", 0.1)),
-    ("exceeds the bound", lambda s: _claim(s, "pivot", 0.1)),
-    ("exceeds the bound", lambda s: _claim(s, "corridor", -0.05)),
-    ("is not that of the statement", lambda s: _claim(s, "corridor", unit="mm")),
-    ("is not that of the statement", lambda s: _claim(s, "margin", sign=1.0)),
-    ("is not that of the statement", lambda s: _claim(s, "torque", limit=1e9)),
-    ("is not that of the statement", lambda s: _claim(s, "pivot", limit=None)),
+    ("exceeds the bound", lambda s: claim(s, "torque", -0.5)),
+    ("exceeds the bound", lambda s: claim(s, "speed", -0.5)),
+    ("exceeds the bound", lambda s: claim(s, "angle below", -0.1)),
+    ("exceeds the bound", lambda s: claim(s, "angle above", 0.1)),
+    ("exceeds the bound", lambda s: claim(s, "margin", 0.1)),
+    ("exceeds the bound", lambda s: claim(s, "pivot", 0.1)),
+    ("exceeds the bound", lambda s: claim(s, "corridor", -0.05)),
+    ("is not that of the statement", lambda s: claim(s, "corridor", unit="mm")),
+    ("is not that of the statement", lambda s: claim(s, "margin", sign=1.0)),
+    ("is not that of the statement", lambda s: claim(s, "torque", limit=1e9)),
+    ("is not that of the statement", lambda s: claim(s, "pivot", limit=None)),
     ("other quantities", lambda s: replace(s, bounds={})),
-    ("exceeds the bound", lambda s: _claim(s, "torque", float("nan"))),
-    ("exceeds the limit", lambda s: _claim(_stated(s, margin=9.0), "margin", limit=9.0)),
-    ("but no bound", lambda s: _stated(s, angles={"left_wheel": (-1.0, 1.0)})),
+    ("exceeds the bound", lambda s: claim(s, "torque", float("nan"))),
+    ("exceeds the limit", lambda s: claim(stated(s, margin=9.0), "margin", limit=9.0)),
+    ("but no bound", lambda s: stated(s, angles={"left_wheel": (-1.0, 1.0)})),
     ("no wall", lambda s: replace(s, disturbance=s.disturbance * 1e4)),
 ]
 

@@ -53,7 +53,7 @@ from tests.proofs._flier import (
     polynomial,
     prover,
 )
-from tests.proofs._stored import stored_of
+from tests.proofs._stored import claim, stated, stored_of
 
 T = 0.025
 HELD = replace(NEAR, push=(1e-3,), period=1e-3, torque_error=(1e-4,) * 6)
@@ -322,19 +322,6 @@ def proved(wrong: bool = False, measured: bool = False) -> tuple[Case, Stored]:
     return case_of_floater(*given), stored_of(found)
 
 
-def _claim(s: Stored, kind: str, by: float = 0.0, **other: Any) -> Stored:
-    """The same with other claims of a kind."""
-    changed = {
-        key: replace(b, value=b.value + by, **other) if key[0] == kind else b
-        for key, b in s.bounds.items()
-    }
-    return replace(s, bounds=changed)
-
-
-def _stated(s: Stored, **changes: Any) -> Stored:
-    return replace(s, statement=replace(s.statement, **changes))
-
-
 QUICK: list[tuple[str, Callable[[Stored], Stored]]] = [
     ("without a gap", lambda s: replace(s, first=s.first[::-1])),
     ("without a gap", lambda s: replace(s, first=s.first + 1)),
@@ -345,43 +332,43 @@ QUICK: list[tuple[str, Callable[[Stored], Stored]]] = [
     ("another shape", lambda s: replace(s, count=3, first=np.arange(3))),
     ("no bounds", lambda s: replace(s, disturbance=s.disturbance * np.nan)),
     ("no bounds", lambda s: replace(s, disturbance=-s.disturbance)),
-    ("other robots", lambda s: _stated(s, reading=Reading(place=0.1))),
+    ("other robots", lambda s: stated(s, reading=Reading(place=0.1))),
     (
         "other robots",
-        lambda s: _stated(
+        lambda s: stated(
             s, ground=Ground.of(cc.robots.rover_arm(), supports={"caster": (-0.5, 0.0, 0.0)})
         ),
     ),
-    ("other robots", lambda s: _stated(s, expressions=(Expression("bent", "angle(tool)", 9.0),))),
-    ("other entries", lambda s: _stated(s, torque_error=(1e-4,) * 5)),
+    ("other robots", lambda s: stated(s, expressions=(Expression("bent", "angle(tool)", 9.0),))),
+    ("other entries", lambda s: stated(s, torque_error=(1e-4,) * 5)),
     ("other quantities", lambda s: replace(s, bounds={})),
-    ("is not that of the statement", lambda s: _claim(s, "corridor", unit="mm")),
-    ("is not that of the statement", lambda s: _claim(s, "torque", limit=1e9)),
-    ("exceeds the limit", lambda s: _claim(_stated(s, margin=9.0), "margin", limit=9.0)),
-    ("but no bound", lambda s: _stated(s, angles={"tool": (-1.0, 1.0)})),
+    ("is not that of the statement", lambda s: claim(s, "corridor", unit="mm")),
+    ("is not that of the statement", lambda s: claim(s, "torque", limit=1e9)),
+    ("exceeds the limit", lambda s: claim(stated(s, margin=9.0), "margin", limit=9.0)),
+    ("but no bound", lambda s: stated(s, angles={"tool": (-1.0, 1.0)})),
 ]
 
 SLOW: list[tuple[str, Callable[[Stored], Stored]]] = [
     ("is not below D", lambda s: replace(s, disturbance=s.disturbance * 0.7)),
-    ("is not below D", lambda s: _stated(s, period=0.002)),
-    ("is not below D", lambda s: _stated(s, delay=0.001)),
+    ("is not below D", lambda s: stated(s, period=0.002)),
+    ("is not below D", lambda s: stated(s, delay=0.001)),
     # Torques from before the start count once, not for each segment of such a time.
-    ("is not below D", lambda s: _stated(s, period=1e14)),
-    ("is not below D", lambda s: _stated(s, torque_error=(1e-2,) * 6)),
-    ("is not below D", lambda s: _stated(s, push=(0.02,))),
-    ("is not below D|exceeds", lambda s: _stated(s, place=(3e-3,))),
-    ("is not below D|exceeds", lambda s: _stated(s, speed=(3e-3,))),
-    ("exceeds the bound", lambda s: _stated(s, heading=3e-3)),
-    ("in the tube|not close|no bound", lambda s: _stated(s, place=(0.05,))),
+    ("is not below D", lambda s: stated(s, period=1e14)),
+    ("is not below D", lambda s: stated(s, torque_error=(1e-2,) * 6)),
+    ("is not below D", lambda s: stated(s, push=(0.02,))),
+    ("is not below D|exceeds", lambda s: stated(s, place=(3e-3,))),
+    ("is not below D|exceeds", lambda s: stated(s, speed=(3e-3,))),
+    ("exceeds the bound", lambda s: stated(s, heading=3e-3)),
+    ("in the tube|not close|no bound", lambda s: stated(s, place=(0.05,))),
     ("in the tube|not close|no bound", lambda s: replace(s, disturbance=s.disturbance * 1e5)),
-    ("exceeds the bound", lambda s: _claim(s, "torque", -0.3)),
-    ("exceeds the bound", lambda s: _claim(s, "speed", -0.05)),
-    ("exceeds the bound", lambda s: _claim(s, "angle below", -0.1)),
-    ("exceeds the bound", lambda s: _claim(s, "angle above", 0.1)),
-    ("exceeds the bound", lambda s: _claim(s, "margin", 0.1)),
-    ("exceeds the bound", lambda s: _claim(s, "pivot", 0.1)),
-    ("exceeds the bound", lambda s: _claim(s, "corridor", -0.02)),
-    ("exceeds the bound", lambda s: _claim(s, "torque", float("nan"))),
+    ("exceeds the bound", lambda s: claim(s, "torque", -0.3)),
+    ("exceeds the bound", lambda s: claim(s, "speed", -0.05)),
+    ("exceeds the bound", lambda s: claim(s, "angle below", -0.1)),
+    ("exceeds the bound", lambda s: claim(s, "angle above", 0.1)),
+    ("exceeds the bound", lambda s: claim(s, "margin", 0.1)),
+    ("exceeds the bound", lambda s: claim(s, "pivot", 0.1)),
+    ("exceeds the bound", lambda s: claim(s, "corridor", -0.02)),
+    ("exceeds the bound", lambda s: claim(s, "torque", float("nan"))),
 ]
 
 

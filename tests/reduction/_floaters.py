@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
 import concur as cc
 from concur.reduction import MomentumReduction
 from concur.robot import Body, Inertia, Mechanism, Pose, Tree, joints
+from tests.groups.oracles import bracket, conjugation
 from tests.oracles import Pinocchio, difference_quotient
 
 AXIS = np.array([0.36, -0.48, 0.8])
@@ -113,7 +113,7 @@ class FullOrder:
         self.into_q, self.into_v = np.array(into_q), np.array(into_v)
         self.oracle = Pinocchio(Tree(robot.name, bodies, gravity=robot.gravity))
         # Twists of the base's group in the inertial frame: what it conserves momentum along.
-        self.symmetry = adjoint(robot.base.placement.matrix) @ robot.base.joint.basis
+        self.symmetry = conjugation(robot.base.placement.matrix) @ robot.base.joint.basis
         self.basis = robot.base.joint.basis
         self.base = robot.base.name
 
@@ -157,7 +157,7 @@ class FullOrder:
 
     def body_momentum(self, q: np.ndarray, mu: np.ndarray) -> np.ndarray:
         """Pi = Ad*_q1 mu on the base's twists, for a spatial momentum (6,)."""
-        return self.basis.T @ adjoint(self.pose(q)).T @ mu
+        return self.basis.T @ conjugation(self.pose(q)).T @ mu
 
     def velocity(self, q: np.ndarray, s: np.ndarray, mu: np.ndarray) -> np.ndarray:
         locked, connection, _ = self.blocks(q)
@@ -184,33 +184,6 @@ def _parts(body: Body) -> tuple[list[Body], list[int]]:
     return [bare, own], places
 
 
-def skew(x: np.ndarray) -> np.ndarray:
-    return np.array([[0, -x[2], x[1]], [x[2], 0, -x[0]], [-x[1], x[0], 0]])
-
-
-def adjoint(pose: np.ndarray) -> np.ndarray:
-    """Ad of a pose on twists [linear; angular]."""
-    rotation, translation = pose[:3, :3], pose[:3, 3]
-    zero = np.zeros((3, 3))
-    return np.block([[rotation, skew(translation) @ rotation], [zero, rotation]])
-
-
-def ad(x: np.ndarray) -> np.ndarray:
-    """Bracket with a twist [linear; angular], as a matrix."""
-    return np.block([[skew(x[3:]), skew(x[:3])], [np.zeros((3, 3)), skew(x[3:])]])
-
-
-def hat(x: np.ndarray) -> np.ndarray:
-    matrix = np.zeros((4, 4))
-    matrix[:3, :3], matrix[:3, 3] = skew(x[3:]), x[:3]
-    return matrix
-
-
-def exp(x: np.ndarray) -> np.ndarray:
-    """Pose of a twist, by SciPy."""
-    return expm(hat(x))
-
-
 class Brackets:
     """Brackets of the product of the joint groups, from the bases of the joints."""
 
@@ -221,8 +194,8 @@ class Brackets:
         turned = np.zeros(len(a))
         for basis, span in self._spans:
             if basis.shape[1] > 1:
-                bracket = ad(basis @ a[span]) @ basis @ b[span]
-                turned[span] = np.linalg.lstsq(basis, bracket, rcond=None)[0]
+                turn = bracket(basis @ a[span]) @ basis @ b[span]
+                turned[span] = np.linalg.lstsq(basis, turn, rcond=None)[0]
         return turned
 
     def coadjoint(self, a: np.ndarray, momentum: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from scipy.linalg import expm, null_space
 from scipy.spatial.transform import Rotation
 
 from concur import Body, Inertia, Mechanism, Pose, joints
+from tests.groups.oracles import bracket, conjugation, cross_matrix, twist_matrix
 from tests.oracles import (
     Constrained,
     Pinocchio,
@@ -17,29 +18,9 @@ BOX = (0.3, 0.4, 0.5)
 # --- twists and inertias, written by hand ------------------------------------------------------
 
 
-def skew(w):
-    return np.array([[0, -w[2], w[1]], [w[2], 0, -w[0]], [-w[1], w[0], 0]])
-
-
-def hat(twist):
-    matrix = np.zeros((4, 4))
-    matrix[:3, :3], matrix[:3, 3] = skew(twist[3:]), twist[:3]
-    return matrix
-
-
-def ad(twist):
-    v, w = skew(twist[:3]), skew(twist[3:])
-    return np.block([[w, v], [np.zeros((3, 3)), w]])
-
-
-def adjoint(pose):
-    turn = pose[:3, :3]
-    return np.block([[turn, skew(pose[:3, 3]) @ turn], [np.zeros((3, 3)), turn]])
-
-
 def spatial_inertia(inertia):
     """Inertia about the body frame on twists [linear; angular]."""
-    m, c = inertia.mass, skew(inertia.com)
+    m, c = inertia.mass, cross_matrix(inertia.com)
     moments = np.array(inertia.moments)
     tensor = np.diag(moments) if moments.ndim == 1 else moments
     return np.block([[m * np.eye(3), -m * c], [m * c, tensor - m * c @ c]])
@@ -81,7 +62,7 @@ def left_translated(robot, q, name, x):
         case joints.Spherical():
             own[:] = (Rotation.from_rotvec(x) * Rotation.from_quat(own)).as_quat()
         case joints.Free():
-            step = expm(hat(x))
+            step = expm(twist_matrix(x))
             own[:3] = step[:3, :3] @ own[:3] + step[:3, 3]
             own[3:] = (Rotation.from_matrix(step[:3, :3]) * Rotation.from_quat(own[3:])).as_quat()
         case _:
@@ -110,14 +91,14 @@ def left_by_condition(robot, name, restricted=None, count=16):
         above = np.zeros(6)
         if body.parent is not None:
             above = oracle.jacobian(q, body.parent) @ v
-        eta = np.linalg.solve(adjoint(placement(body)), above)
+        eta = np.linalg.solve(conjugation(placement(body)), above)
         wrench = sum(
-            adjoint(np.linalg.solve(oracle.pose(q, part.name), frame)).T
+            conjugation(np.linalg.solve(oracle.pose(q, part.name), frame)).T
             @ spatial_inertia(part.inertia)
             @ (oracle.jacobian(q, part.name) @ v)
             for part in carried_by(robot, name)
         )
-        rows.append([wrench @ ad(varpi) @ eta for varpi in body.joint.basis.T])
+        rows.append([wrench @ bracket(varpi) @ eta for varpi in body.joint.basis.T])
     return (
         null_space(np.array(rows), rcond=1e-9)
         if np.abs(rows).max() > 1e-12
@@ -210,7 +191,7 @@ def momentum_rates(robot, joint, coordinates, rows=None, count=4, left=True):
         if not left:
             return (oracle.mass_matrix(q) @ v)[span] @ coordinates
         frame = joint_frame(robot, oracle, q, body)
-        turned = adjoint(np.linalg.solve(oracle.pose(q, joint), frame)) @ body.joint.basis
+        turned = conjugation(np.linalg.solve(oracle.pose(q, joint), frame)) @ body.joint.basis
         own = np.linalg.lstsq(body.joint.basis, turned @ coordinates, rcond=None)[0]
         return (oracle.mass_matrix(q) @ v)[span] @ own
 

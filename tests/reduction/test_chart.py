@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from tests.groups.oracles import bracket, conjugation, pose_of
 from tests.oracles import MomentumChart, assert_close, difference_quotient
-from tests.reduction._floaters import Brackets, FullOrder, ad, adjoint, exp, floater, reduced
+from tests.reduction._floaters import Brackets, FullOrder, floater, reduced
 
 GENERAL = (2.0, -1.5, 1.0, 0.8, 1.2, -0.6)
 TURNING = (0.0, 0.0, 0.0, 0.8, 1.2, -0.6)
@@ -64,7 +65,7 @@ class Case:
     @property
     def momentum(self) -> np.ndarray:
         """mu as a co-vector on twists of the frame of the base's joint."""
-        return adjoint(self.chart.model.robot.base.placement.matrix).T @ self.mu
+        return conjugation(self.chart.model.robot.base.placement.matrix).T @ self.mu
 
     def at(self, zeta: np.ndarray, joints: np.ndarray) -> np.ndarray:
         """Configuration on the slice, h = e."""
@@ -72,7 +73,7 @@ class Case:
         return self.chart.configuration(h, zeta, joints)
 
     def chi(self, zeta: np.ndarray) -> np.ndarray:
-        return exp(self.full.basis @ self.chart.isotropy.complement @ zeta)
+        return pose_of(self.full.basis @ self.chart.isotropy.complement @ zeta)
 
     def body_twists(self, zeta: np.ndarray) -> np.ndarray:
         """chi^-1 d chi as twists (6, nc), by differences of SciPy's exponential."""
@@ -117,7 +118,7 @@ def _written_out(case: Case, zeta: np.ndarray, joints: np.ndarray) -> np.ndarray
     nc, ns, nb = chart.nc, chart.ns, chart.nb
     q = case.at(zeta, joints)
     locked, _, _ = full.blocks(q)
-    outward, across = adjoint(case.chi(zeta)), case.body_twists(zeta)
+    outward, across = conjugation(case.chi(zeta)), case.body_twists(zeta)
     form = _connection(case, joints)
 
     def along(s: np.ndarray) -> np.ndarray:
@@ -135,13 +136,13 @@ def _written_out(case: Case, zeta: np.ndarray, joints: np.ndarray) -> np.ndarray
 
     result = np.zeros((nc + ns, nc + ns))
     for a, b in np.ndindex(nc + ns, nc + ns):
-        value = ad(velocity[:, a]) @ velocity[:, b]
+        value = bracket(velocity[:, a]) @ velocity[:, b]
         if a >= nc and b >= nc:
             u, w = np.eye(ns)[a - nc], np.eye(ns)[b - nc]
             shape = case.brackets(
                 np.concatenate([np.zeros(nb), u]), np.concatenate([np.zeros(nb), w])
             )[nb:]
-            turned = ad(form @ u) @ form @ w + slopes[b - nc] @ u - slopes[a - nc] @ w
+            turned = bracket(form @ u) @ form @ w + slopes[b - nc] @ u - slopes[a - nc] @ w
             value = value - outward @ (turned + form @ shape)
         result[a, b] = case.momentum @ value
     return result
@@ -191,7 +192,7 @@ def test_shift_is_invariant_under_the_isotropy_group_only(case: Case) -> None:
     whole = _exterior_derivative(case, q)
     placed = case.chart.model.robot.base.placement.matrix
     inward = np.linalg.pinv(case.full.basis) @ np.linalg.inv(
-        adjoint(np.linalg.inv(placed) @ case.full.pose(q))
+        conjugation(np.linalg.inv(placed) @ case.full.pose(q))
     )
     for twist in case.chart.isotropy.twists.T:
         field = np.concatenate([inward @ twist, np.zeros(ns)])
@@ -250,7 +251,7 @@ def test_rates_are_those_of_the_full_order(case: Case) -> None:
         assert_close(shape, s, 1e-10)
         # The base: Ad_chi v1 = eta + X1 zetadot, with eta in the isotropy algebra.
         twist = full.basis @ v[:nb]
-        moved = np.linalg.solve(adjoint(case.chi(zeta)), full.basis @ eta)
+        moved = np.linalg.solve(conjugation(case.chi(zeta)), full.basis @ eta)
         assert_close(moved + case.body_twists(zeta) @ zetadot, twist, 1e-8)
         kept = chart.isotropy.algebra
         assert_close(kept @ np.linalg.pinv(kept) @ eta, eta, 1e-10)

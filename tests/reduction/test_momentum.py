@@ -18,8 +18,9 @@ from scipy.spatial.transform import Rotation
 from concur.reduction import MomentumReduction
 from concur.robot import Body, Mechanism, Pose
 from concur.robots import wheel_satellite
+from tests.groups.oracles import conjugation, pose_of
 from tests.oracles import assert_close, difference_quotient
-from tests.reduction._floaters import BASES, Formulas, FullOrder, adjoint, exp, floater, reduced
+from tests.reduction._floaters import BASES, Formulas, FullOrder, floater, reduced
 
 MU = np.array([2.0, -1.5, 1.0, 0.8, 1.2, -0.6])
 
@@ -91,7 +92,7 @@ def test_connection_is_that_of_the_locked_inertia_and_the_momentum_map(case: Cas
     nb, nv = case.model.nb, case.model.nv
     for q, _, _ in case.states(3):
         # Moving the base by a spatial twist of the group: v1 = Ad_q1^-1 of it.
-        inward = np.linalg.pinv(case.full.basis) @ np.linalg.inv(adjoint(case.full.pose(q)))
+        inward = np.linalg.pinv(case.full.basis) @ np.linalg.inv(conjugation(case.full.pose(q)))
         inward = inward @ case.full.symmetry
         infinitesimal = np.vstack([inward, np.zeros((nv - nb, nb))])
         momentum_map = np.array([case.full.momentum(q, e) for e in np.eye(nv)]).T
@@ -185,7 +186,9 @@ def test_motion_with_torques_and_a_wrench_is_that_of_the_full_order(thorough: Ca
         q, v, _ = np.split(x, [nq, nq + model.nv])
         force = _force(case, _torque(t, nu), wrench(t))
         # f1 changes the spatial momentum on the group's twists by Ad*_q1^-1 f1.
-        outward = np.linalg.pinv(full.basis) @ np.linalg.inv(adjoint(full.pose(q))) @ full.symmetry
+        outward = (
+            np.linalg.pinv(full.basis) @ np.linalg.inv(conjugation(full.pose(q))) @ full.symmetry
+        )
         return np.concatenate(
             [full.rate(q, v), full.acceleration(q, v, force), outward.T @ wrench(t)]
         )
@@ -215,8 +218,8 @@ def test_motion_with_torques_and_a_wrench_is_that_of_the_full_order(thorough: Ca
 def test_other_inertial_frame_changes_nothing_inside() -> None:
     robot = floater("SE(3)")
     rng = np.random.default_rng(6)
-    shift = exp(np.array([0.5, -2.0, 1.0, 0.4, 0.9, -0.7]))
-    there = np.linalg.inv(adjoint(shift)).T @ MU  # Ad*_(g^-1) mu
+    shift = pose_of(np.array([0.5, -2.0, 1.0, 0.4, 0.9, -0.7]))
+    there = np.linalg.inv(conjugation(shift)).T @ MU  # Ad*_(g^-1) mu
     here, moved = reduced(robot, MU), reduced(replace(robot, bodies=_carried(robot, shift)), there)
     for _ in range(3):
         q, p = robot.random(rng), rng.uniform(-1.0, 1.0, here.ns)

@@ -44,54 +44,27 @@ from tests.reduction._staged import (
     check_against,
     satellite,
 )
+from tests.reduction.test_crane import Q0, law, numbers
+from tests.reduction.test_crane import STATES as CRANE_STATES
 
 N = CraneNumbers()
-Q0 = np.array([1, -2, 0.4, 0.35, -0.5, 0.8, -0.3, 0.25])
 S0 = np.array([0.15, 4, 0.3])  # psi1, psi2, phi2
 THETA = -11.57579243454301
-
-
-def numbers(text: str) -> np.ndarray:
-    return np.array(text.split(), dtype=float)
 
 
 # time: q, v, reduced momentum of psi1, psi2 and phi2, energy
 STATES = {
     1.0: (
-        numbers(
-            "1.943935754270 -1.299312155033 1.113069241924 1.085888504976 "
-            "-1.423229009880 4.906242835964 10.568045654832 0.372183374745"
-        ),
-        numbers(
-            "1.404722553615 0 1.066476494606 -1.470600219835 "
-            "-1.280125414879 10.98830871380 9.102397996069 -0.03483162963666"
-        ),
+        *CRANE_STATES[1.0][:2],
         numbers("1646.822569246 713.1592456887 -1.567423333650"),
         2708.56203641874,
     ),
     5.0: (
-        numbers(
-            "-0.04878335459189 2.447057314386 -5.724007295978 -0.9520655898785 "
-            "4.598440337810 94.23084851920 58.47584171854 0.08708584849396"
-        ),
-        numbers(
-            "2.684779268990 0 -1.508314448382 0.6504413680533 "
-            "1.314308322705 17.43142542327 13.42801771506 0.4512926641081"
-        ),
+        *CRANE_STATES[5.0][:2],
         numbers("1767.966110287701 773.362072932733 20.308169884863"),
         7321.08614884243,
     ),
 }
-
-
-def law(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Torque law T_K of the reference motion, on v."""
-    tau = np.zeros(8)
-    tau[3] = 400 * np.cos(0.8 * t) - 300 * q[3]
-    tau[5] = 150 * np.sin(t) + 60
-    tau[6] = 80 * np.cos(0.5 * t)
-    tau[7] = 10 * np.sin(2 * t) - 60 * q[7] - 10 * v[7]
-    return tau
 
 
 @pytest.fixture(scope="module")

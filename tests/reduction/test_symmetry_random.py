@@ -29,6 +29,7 @@ from tests.reduction._symmetric_robots import (
     slide_then_planar,
     turntable,
 )
+from tests.reduction.test_conservation import some_of
 
 # --- nearly symmetric --------------------------------------------------------------------------
 
@@ -184,12 +185,6 @@ def assert_confirmed_by_brute_force(robot, rows=None):
                 assert changes(x)[kinds].max() > 1e-7, f"{robot.name}, {row.joint}"
         assert_same_span(row.left.coordinates, left_by_condition(robot, row.joint))
     return found
-
-
-def some_of(count, quick):
-    """Seeds of which only the first few are tried when time is short."""
-    slow = pytest.mark.slow
-    return [pytest.param(i, marks=() if i < quick else slow) for i in range(count)]
 
 
 @pytest.mark.extended

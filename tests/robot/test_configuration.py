@@ -9,6 +9,7 @@ from scipy.linalg import expm
 
 from concur.errors import ShapeError
 from concur.robot import Body, Inertia, Mechanism, joints
+from tests.groups.oracles import twist_matrix
 from tests.oracles import Pinocchio, assert_close, difference_quotient, random_tree, random_velocity
 
 JOINTS = {
@@ -27,14 +28,6 @@ def single(name: str) -> Mechanism:
     return Mechanism("single", [Body("body", JOINTS[name], inertia=LINK)])
 
 
-def hat(twist: np.ndarray) -> np.ndarray:
-    v, w = twist[:3], twist[3:]
-    matrix = np.zeros((4, 4))
-    matrix[:3, :3] = [[0, -w[2], w[1]], [w[2], 0, -w[0]], [-w[1], w[0], 0]]
-    matrix[:3, 3] = v
-    return matrix
-
-
 def displacement(robot: Mechanism, rng: np.random.Generator, size: float = 1.7) -> np.ndarray:
     """Draw one whose rotations stay below half a turn: three components of 1.7 are 2.94 rad."""
     return rng.uniform(-size, size, robot.nv)
@@ -48,7 +41,7 @@ def test_integrate_appends_the_exponential_of_the_displacement(name: str) -> Non
     rng = np.random.default_rng(0)
     for _ in range(20):
         q, dv = robot.random(rng), displacement(robot, rng, 3.0)
-        moved = oracle.pose(q, "body") @ expm(hat(JOINTS[name].basis @ dv))
+        moved = oracle.pose(q, "body") @ expm(twist_matrix(JOINTS[name].basis @ dv))
         assert_close(oracle.pose(robot.integrate(q, dv), "body"), moved, 1e-12)
 
 
@@ -88,9 +81,11 @@ def test_dexp_inverse_gives_the_rate_of_the_displacement(name: str) -> None:
     for _ in range(5):
         x, v = displacement(robot, rng, 1.0), random_velocity(robot, rng)
         xdot = robot.dexp_inverse(x, v)
-        slope = difference_quotient(lambda h, x=x, xdot=xdot: expm(hat(basis @ (x + h * xdot))))
-        twist = np.linalg.inv(expm(hat(basis @ x))) @ slope
-        assert_close(twist, hat(basis @ v), 1e-9)
+        slope = difference_quotient(
+            lambda h, x=x, xdot=xdot: expm(twist_matrix(basis @ (x + h * xdot)))
+        )
+        twist = np.linalg.inv(expm(twist_matrix(basis @ x))) @ slope
+        assert_close(twist, twist_matrix(basis @ v), 1e-9)
 
 
 @pytest.mark.parametrize("name", JOINTS)
@@ -99,8 +94,10 @@ def test_bracket_is_the_commutator(name: str) -> None:
     rng = np.random.default_rng(3)
     a, b = random_velocity(robot, rng), random_velocity(robot, rng)
     bracket = np.array(ca.DM(robot.bracket(ca.SX(ca.DM(a)), ca.SX(ca.DM(b))))).ravel()
-    commutator = hat(basis @ a) @ hat(basis @ b) - hat(basis @ b) @ hat(basis @ a)
-    assert_close(hat(basis @ bracket), commutator, 1e-14)
+    commutator = twist_matrix(basis @ a) @ twist_matrix(basis @ b) - twist_matrix(
+        basis @ b
+    ) @ twist_matrix(basis @ a)
+    assert_close(twist_matrix(basis @ bracket), commutator, 1e-14)
 
 
 def test_random_configurations_repeat_and_lie_in_the_space() -> None:

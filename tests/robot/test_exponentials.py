@@ -12,6 +12,7 @@ from concur import robot as kinematics
 from concur import robots
 from concur.errors import ShapeError, UnknownNameError
 from concur.robot import joints
+from tests.groups.oracles import conjugation
 
 DATA = Path(__file__).parents[1] / "data" / "kinematics_reference.json"
 REFERENCE = json.loads(DATA.read_text(encoding="utf-8"))
@@ -38,15 +39,6 @@ def number(function, s):
     """Value of a function of expressions."""
     symbol = ca.SX.sym("s", len(s))
     return np.array(ca.Function("f", [symbol], [ca.densify(function(symbol))])(s))
-
-
-def skew(w):
-    return np.array([[0, -w[2], w[1]], [w[2], 0, -w[0]], [-w[1], w[0], 0.0]])
-
-
-def adjoint(pose):
-    R, p = pose[:3, :3], pose[:3, 3]
-    return np.block([[R, skew(p) @ R], [np.zeros((3, 3)), R]])
 
 
 def vee(matrix):
@@ -177,7 +169,9 @@ def test_relative_twists_are_differences_of_poses(crawler, observer, other):
         return np.linalg.solve(pose(s + h * rates, other), pose(s + h * rates, "left_tip"))
 
     spatial = vee(slope(relative) @ np.linalg.inv(relative(0.0)))
-    expected = np.linalg.solve(adjoint(pose(s, observer)), adjoint(pose(s, other)) @ spatial)
+    expected = np.linalg.solve(
+        conjugation(pose(s, observer)), conjugation(pose(s, other)) @ spatial
+    )
     actual = crawler.screw_jacobian(s, "left_tip", seen_from=observer, relative_to=other) @ rates
     np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-10)
 

@@ -8,6 +8,7 @@ from scipy.linalg import expm
 from concur import robot as kinematics
 from concur.errors import NonFiniteError, ShapeError, SingularConfigurationError
 from concur.robot import Body, Inertia, Mechanism, helical_plane, joints
+from tests.groups.oracles import bracket, twist_matrix
 
 SLANTED = (0.6, -0.3, 1.1)
 ABELIAN = [
@@ -40,21 +41,6 @@ every_joint = pytest.mark.parametrize("joint", JOINTS, ids=label)
 turning_joint = pytest.mark.parametrize("joint", TURNING, ids=label)
 
 
-def skew(w):
-    return np.array([[0, -w[2], w[1]], [w[2], 0, -w[0]], [-w[1], w[0], 0.0]])
-
-
-def hat(twist):
-    matrix = np.zeros((4, 4))
-    matrix[:3, :3], matrix[:3, 3] = skew(twist[3:]), twist[:3]
-    return matrix
-
-
-def ad(twist):
-    v, w = skew(twist[:3]), skew(twist[3:])
-    return np.block([[w, v], [np.zeros((3, 3)), w]])
-
-
 def integral(operator):
     """Integral of exp(x operator) over x from 0 to 1, as a block of a larger exponential."""
     n = len(operator)
@@ -64,7 +50,7 @@ def integral(operator):
 
 def body_map(joint, s):
     basis = joint.basis
-    return np.linalg.pinv(basis) @ integral(-ad(basis @ s)) @ basis
+    return np.linalg.pinv(basis) @ integral(-bracket(basis @ s)) @ basis
 
 
 def pose(joint, q):
@@ -115,7 +101,7 @@ def test_coordinates_and_rates_are_those_of_the_exponential(joint):
     robot, h = single(joint), 1e-3
     for s in samples(joint):
         q, exact = robot.configuration(s), body_map(joint, s)
-        np.testing.assert_allclose(pose(joint, q), expm(hat(joint.basis @ s)), atol=2e-14)
+        np.testing.assert_allclose(pose(joint, q), expm(twist_matrix(joint.basis @ s)), atol=2e-14)
         np.testing.assert_allclose(kinematics.body_map(joint, s), exact, atol=3e-14)
         np.testing.assert_allclose(inverse_map(joint, s) @ exact, np.eye(joint.nv), atol=2e-12)
         if np.linalg.norm(joint.basis[3:] @ s) <= np.pi - 1e-10:
@@ -213,7 +199,10 @@ def test_rank_and_refusal_after_full_turns(joint, s, rank):
     # The cure works.
     again = robot.screw_parameters(robot.configuration(s))
     np.testing.assert_allclose(
-        expm(hat(joint.basis @ again)), expm(hat(joint.basis @ s)), rtol=0, atol=1e-13
+        expm(twist_matrix(joint.basis @ again)),
+        expm(twist_matrix(joint.basis @ s)),
+        rtol=0,
+        atol=1e-13,
     )
     inverse_map(joint, again)
 
@@ -240,8 +229,8 @@ def test_shortest_parameters_of_a_pose(joint, angle):
     short = robot.screw_parameters(robot.configuration(s))
     expected = abs(angle - 2 * np.pi * np.round(angle / (2 * np.pi)))
     assert np.linalg.norm(joint.basis[3:] @ short) == pytest.approx(expected, abs=1e-13)
-    moved = expm(hat(joint.basis @ short))
-    np.testing.assert_allclose(moved, expm(hat(joint.basis @ s)), rtol=0, atol=1e-12)
+    moved = expm(twist_matrix(joint.basis @ short))
+    np.testing.assert_allclose(moved, expm(twist_matrix(joint.basis @ s)), rtol=0, atol=1e-12)
     if angle < 3.1:
         np.testing.assert_allclose(short, s, rtol=0, atol=1e-13)
 
@@ -322,7 +311,7 @@ def test_helical_plane_reaches_what_the_exponential_misses():
     assert np.linalg.svd(jacobian, compute_uv=False)[-1] > 0.9
     # No generator a E1 + b E2 + theta E_p: a full turn always comes back above the axis.
     for a, b in ((1.0, 0.0), (0.0, 1.0), (30.0, -20.0)):
-        moved = expm(hat(np.array([a, b, pitch * theta, 0, 0, theta])))
+        moved = expm(twist_matrix(np.array([a, b, pitch * theta, 0, 0, theta])))
         np.testing.assert_allclose(moved[:2, 3], 0.0, atol=1e-13)
     # Near the full turn the generator exists and is of size 2 pi |(x, y)| / |theta - 2 pi|.
     near = theta - 1e-4
@@ -341,7 +330,7 @@ def test_helical_plane_has_the_poses_and_twists_of_its_subgroup():
         plane = joints.Sliding(normal).basis
         screw = np.concatenate([pitch * n, n])
         x, y, theta = rng.uniform(-3, 3, 3) * (1, 1, 3)
-        expected = expm(hat(plane @ [x, y])) @ expm(hat(theta * screw))
+        expected = expm(twist_matrix(plane @ [x, y])) @ expm(twist_matrix(theta * screw))
         np.testing.assert_allclose(robot.pose([x, y, theta], "nut"), expected, atol=1e-13)
         algebra = np.column_stack([plane, screw])
         twists = robot.jacobian([x, y, theta], "nut")

@@ -255,3 +255,9 @@ def _decay(t, start, rate):
     """Return the critically damped error from rest, and its negative rate."""
     fall = np.exp(-rate * t)[:, None]
     return (1 + rate * t)[:, None] * fall * start, rate**2 * t[:, None] * fall * start
+
+
+def line(axes, label):
+    """The only line of axes whose label begins so."""
+    (found,) = (this for this in axes.get_lines() if str(this.get_label()).startswith(label))
+    return found

@@ -14,6 +14,7 @@ from concur.outputs.groups import Product, Rotation, Vector
 from concur.show import bounds_figure, decay_figure, proof_figure, rate_figure, tube_figure
 from tests.certify._channel import channel
 from tests.certify.test_robust import reference
+from tests.show.fake import line
 
 T = np.linspace(0.0, 5.0, 51)
 
@@ -22,11 +23,6 @@ def certificate(degrees, rate, status="PROVED"):
     return SimpleNamespace(
         angle=np.radians(degrees), rate=rate, true_rate=2.0, status=SimpleNamespace(name=status)
     )
-
-
-def curve(axes, label):
-    (found,) = (this for this in axes.get_lines() if str(this.get_label()).startswith(label))
-    return found
 
 
 def labels(axes):
@@ -38,14 +34,14 @@ def test_bound_lies_over_motions_of_any_size(own):
     norms = np.array([1e-3 * np.exp(-1.5 * T), 40.0 * np.exp(-1.9 * T)])
     motions = SimpleNamespace(t=T, norms=norms, own=own)
     (axes,) = decay_figure(certificate(90, 1.2), motions).axes
-    assert_allclose(curve(axes, "certified: exp(-1.2 t)").get_ydata(), np.exp(-1.2 * T))
-    assert_allclose(curve(axes, "linearized rate: exp(-2 t)").get_ydata(), np.exp(-2 * T))
+    assert_allclose(line(axes, "certified: exp(-1.2 t)").get_ydata(), np.exp(-1.2 * T))
+    assert_allclose(line(axes, "linearized rate: exp(-2 t)").get_ydata(), np.exp(-2 * T))
     drawn = [this.get_ydata() for this in axes.get_lines() if this.get_alpha() is not None]
     assert_allclose(drawn, [np.exp(-1.5 * T), np.exp(-1.9 * T)])
     assert "2 random starts in the region" in labels(axes)
     assert axes.get_yscale() == "log"
     if own is not None and own[0]:
-        assert_allclose(curve(axes, "the task's start").get_ydata(), np.exp(-1.7 * T))
+        assert_allclose(line(axes, "the task's start").get_ydata(), np.exp(-1.7 * T))
     else:
         assert "the task's start" not in labels(axes)
 
@@ -54,17 +50,17 @@ def test_rates_keep_proved_and_unproved_apart():
     tight = [certificate(30, 1.8), certificate(90, 1.2), certificate(179, 0.0, "UNDECIDED")]
     thesis = [certificate(30, 0.3, "UNDECIDED")]
     (axes,) = rate_figure({"tight": tight, "thesis": thesis}, tight[1]).axes
-    proved = curve(axes, "tight, proved")
+    proved = line(axes, "tight, proved")
     assert_allclose(proved.get_xdata(), [30, 90])
     assert_allclose(proved.get_ydata(), [1.8, 1.2])
     # A proof up to 90 degrees holds below: the line must not claim more in between.
     assert proved.get_drawstyle() == "steps-pre"
     for label, point in (("tight, not proved", (179, 0.0)), ("thesis, not proved", (30, 0.3))):
-        hollow = curve(axes, label)
+        hollow = line(axes, label)
         assert_allclose(np.ravel(hollow.get_data()), point)
         assert (hollow.get_linestyle(), hollow.get_markerfacecolor()) == ("None", "white")
-    assert_allclose(np.ravel(curve(axes, "requested: 90 deg").get_data()), [90, 1.2])
-    assert_allclose(curve(axes, "linearized rate, 2 1/s").get_ydata(), [2, 2])
+    assert_allclose(np.ravel(line(axes, "requested: 90 deg").get_data()), [90, 1.2])
+    assert_allclose(line(axes, "linearized rate, 2 1/s").get_ydata(), [2, 2])
 
 
 @pytest.mark.by_default(1)
@@ -74,11 +70,11 @@ def test_a_tube_lies_over_motions_and_says_whether_it_is_proved(status, said):
     motions = disturbed_motions(found, 0.3)
     norm, angle, distance = tube_figure(found, motions).axes
     bounds = np.array([found.envelope(t) for t in motions.t])
-    assert_allclose(curve(norm, f"bound, {said}").get_ydata(), bounds)
+    assert_allclose(line(norm, f"bound, {said}").get_ydata(), bounds)
     assert f"limit ≤ {found.limit:.3g} (domain)" in labels(norm)[-1]
-    bound = curve(angle, "bound").get_ydata()
+    bound = line(angle, "bound").get_ydata()
     assert_allclose(bound, np.degrees(found.angle) * bounds / found.radius)
-    assert_allclose(curve(distance, "bound").get_ydata(), found.distance * bounds / found.radius)
+    assert_allclose(line(distance, "bound").get_ydata(), found.distance * bounds / found.radius)
     drawn = [line.get_ydata() for line in angle.get_lines() if line.get_alpha() is not None]
     assert_allclose(drawn, np.degrees(motions.angles))
     assert [axes.get_ylabel()[-5:] for axes in (angle, distance)] == ["[deg]", "e [m]"]
@@ -112,10 +108,10 @@ def proof():
 
 def test_a_proof_is_drawn_in_steps_with_gaps_and_the_nearest_bound_first(proof):
     place, wall, shares = proof_figure(proof, ["hand"], 2.0).axes
-    assert_allclose(curve(place, "hand").get_ydata(), [100.0, np.nan, np.nan])
-    assert_allclose(curve(wall, "heading").get_ydata(), [300.0, 400.0, 400.0])
+    assert_allclose(line(place, "hand").get_ydata(), [100.0, np.nan, np.nan])
+    assert_allclose(line(wall, "heading").get_ydata(), [300.0, 400.0, 400.0])
     assert labels(shares) == ["torque near", "torque far", "limit"]
-    assert_allclose(curve(shares, "torque near").get_ydata(), [0.4, 0.8, 0.8])
+    assert_allclose(line(shares, "torque near").get_ydata(), [0.4, 0.8, 0.8])
 
 
 @pytest.mark.parametrize("worlds", [0, 3])

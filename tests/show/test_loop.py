@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from concur import show
+from tests.show.fake import line
 
 NAMES = ("base[x]", "base[y]", "hand[x]", "hand[y]", "hand[z]")
 
@@ -33,11 +34,6 @@ def critical(*rates, names=NAMES):
 
 
 ROVER = critical(2.0, 2.0, 3.0, 3.0, 3.0)
-
-
-def line(axes, label):
-    (found,) = (this for this in axes.get_lines() if str(this.get_label()).startswith(label))
-    return found
 
 
 def dots(axes, color):

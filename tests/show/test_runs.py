@@ -19,7 +19,7 @@ from concur import show
 from concur.show.charts import Curve, Panel, chart, tiles
 from concur.show.report import write_report
 from concur.show.runs import comparison_figure, control_panels
-from tests.show.fake import flyer_run, rover_run
+from tests.show.fake import flyer_run, line, rover_run
 
 TOLERANCES = SimpleNamespace(final_error=1e-6, margin=0.1)
 
@@ -27,11 +27,6 @@ TOLERANCES = SimpleNamespace(final_error=1e-6, margin=0.1)
 @pytest.fixture(scope="module", params=[rover_run, flyer_run], ids=["rover", "flyer"])
 def run(request):
     return request.param()
-
-
-def line(axes, label):
-    (found,) = (this for this in axes.get_lines() if str(this.get_label()).startswith(label))
-    return found
 
 
 def title(axes):

@@ -26,6 +26,7 @@ from concur.simulation import (
     run_signals,
 )
 from tests.formulations.textbook import chain
+from tests.simulation.test_compare import Brake
 
 GOAL = cc.references.hold([1.0, 0.5])
 
@@ -127,19 +128,6 @@ def test_odometry_of_a_system_without_bodies():
     speeds = np.array([[0.3, -0.2], [0.3, -0.2]])
     found = cc.simulation.reconstruct(arm()[1].model, [0.2, 1.0], [0.0, 0.5], speeds)
     assert found[-1] == pytest.approx([0.35, 0.9], abs=1e-9)
-
-
-class Brake:
-    """A law without outputs."""
-
-    torque_limits = None
-
-    def __init__(self, model):
-        self.model = model
-
-    def graph(self):
-        s = ca.SX.sym("s", self.model.ns)
-        return ca.Function("brake", [s], [-s], ["s"], ["u"])
 
 
 def test_laws_of_systems_run_with_imperfections_and_have_signals():

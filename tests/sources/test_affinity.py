@@ -11,15 +11,15 @@ import casadi as ca
 import numpy as np
 from scipy.linalg import expm
 
+from tests.groups.oracles import bracket, conjugation, cross_matrix, twist_matrix
 from tests.oracles import _affinity as af
 from tests.oracles import assert_close, difference_quotient, structure
 from tests.oracles._hamel import lagrange, slopes
-from tests.reduction._floaters import ad, adjoint, hat, skew
 from tests.sources._misprints import check_misprints
 
 Array = np.ndarray
 I3 = np.eye(3)
-EPS = structure(skew, 3)
+EPS = structure(cross_matrix, 3)
 MOMENTS = np.array([2.0, 3.0, 4.0])
 NONE = np.zeros((3, 3, 3))
 OMEGA = np.array([0.7, -1.1, 0.4])
@@ -209,10 +209,10 @@ def test_euler_angles() -> None:
 
 DIRECT = np.zeros((6, 6, 6))
 DIRECT[3:, 3:, 3:] = EPS
-SEMIDIRECT = structure(ad, 6)
+SEMIDIRECT = structure(bracket, 6)
 MASS = 1.7
 G6 = np.diag([MASS, MASS, MASS, *MOMENTS])
-TURN = expm(skew(np.array([0.3, -0.7, 1.1])))
+TURN = expm(cross_matrix(np.array([0.3, -0.7, 1.1])))
 TWIST = np.array([0.9, -0.4, 0.6, *OMEGA])
 
 
@@ -236,14 +236,14 @@ def test_two_groups_of_rigid_motions() -> None:
     # Any constant metric: Kirchhoff's equations
     root = _draw(6, 6)
     g = root @ root.T + 6 * np.eye(6)
-    kirchhoff = np.linalg.solve(g, wrench + ad(body).T @ g @ body)
+    kirchhoff = np.linalg.solve(g, wrench + bracket(body).T @ g @ body)
     for found in (SEMIDIRECT, af.christoffel(g, none, SEMIDIRECT)):
         assert_close(af.acceleration(g, none, found, body, wrench), kirchhoff, 1e-13)
     # (115) to (118): the semidirect connection in the basis of the direct product
     expected = np.zeros((6, 6, 6))
     for j in range(3):
-        expected[:3, :3, 3 + j] = -skew(TURN[:, j])
-        expected[3:, 3:, 3 + j] = -skew(I3[j])
+        expected[:3, :3, 3 + j] = -cross_matrix(TURN[:, j])
+        expected[3:, 3:, 3 + j] = -cross_matrix(I3[j])
     assert_close(_brought_back(), expected, 1e-13)
 
 
@@ -256,7 +256,7 @@ def _brought_back(swapped: bool = False) -> Array:
     turned = np.einsum("kl,mi,nj,lmn->kij", a, b, b, SEMIDIRECT)
     db = np.zeros((6, 6, 6))  # B^l_j,m along the rotations of the body
     for m in range(3):
-        rate = TURN @ skew(I3[m]) if swapped else -skew(I3[m]) @ TURN.T
+        rate = TURN @ cross_matrix(I3[m]) if swapped else -cross_matrix(I3[m]) @ TURN.T
         db[:3, :3, 3 + m] = rate
     return turned + np.einsum("kl,mi,ljm->kij", a, b, db)
 
@@ -265,20 +265,22 @@ def test_parallel_transport() -> None:
     """Screws, for any twist. 004: (41), (122)-(145)."""
     n, t = np.array([0.3, -0.5, 0.8, 0.4, 0.7, -0.2]), 1.3
     operator = np.einsum("kij,i->kj", SEMIDIRECT, n)
-    pose = expm(t * hat(n))
-    assert_close(operator, ad(n), 1e-15)  # (132)
-    assert_close(expm(t * operator), adjoint(pose), 1e-13)  # (140)
+    pose = expm(t * twist_matrix(n))
+    assert_close(operator, bracket(n), 1e-15)  # (132)
+    assert_close(expm(t * operator), conjugation(pose), 1e-13)  # (140)
     assert_close(pose[:3, 3], [0.61698569, -0.91621619, 0.56221470], 1e-8)
     assert_close(expm(t * operator) @ n, n, 1e-14)  # (141)
-    turn, b = pose[:3, :3], adjoint(pose)[:3, 3:] @ pose[:3, :3].T
-    assert_close(b, skew(pose[:3, 3]), 1e-14)  # (137)
+    turn, b = pose[:3, :3], conjugation(pose)[:3, 3:] @ pose[:3, :3].T
+    assert_close(b, cross_matrix(pose[:3, 3]), 1e-14)  # (137)
     u = _draw(6)
     moved = np.block([[turn.T, -turn.T @ b], [np.zeros((3, 3)), turn.T]])
     assert_close(moved @ u, expm(-t * operator) @ u, 1e-13)  # (138)
     assert_close(turn @ n[3:], n[3:], 1e-14)  # (143)
-    assert_close(turn @ skew(n[3:]) @ turn.T, skew(n[3:]), 1e-14)  # (145)
+    assert_close(turn @ cross_matrix(n[3:]) @ turn.T, cross_matrix(n[3:]), 1e-14)  # (145)
     through = np.concatenate([0.6 * n[3:], n[3:]])  # (142): axis through the body's origin
-    assert_close(adjoint(expm(t * hat(through)))[:3, 3:] @ n[3:], np.zeros(3), 1e-14)  # (144)
+    assert_close(
+        conjugation(expm(t * twist_matrix(through)))[:3, 3:] @ n[3:], np.zeros(3), 1e-14
+    )  # (144)
     # Canonical transport keeps R u; Christoffel's keeps g(u, w).
     g = np.diag(MOMENTS)
     w, x = _draw(2, 3)
@@ -286,7 +288,7 @@ def test_parallel_transport() -> None:
     step = expm(-t * spread)
     assert_close((step @ w) @ g @ (step @ x), w @ g @ x, 1e-13)
     step = expm(-t * np.einsum("kij,i->kj", EPS, OMEGA))
-    assert_close(expm(t * skew(OMEGA)) @ step @ w, w, 1e-13)  # (127), (128)
+    assert_close(expm(t * cross_matrix(OMEGA)) @ step @ w, w, 1e-13)  # (127), (128)
     assert abs((step @ w) @ g @ (step @ x) - w @ g @ x) > 0.1
 
 
@@ -296,13 +298,15 @@ def test_parallel_transport() -> None:
 def test_rigid_body_from_particles() -> None:
     """004: (14) to (20), (27) to (40), (47) to (53): particles of a body."""
     places, masses = _draw(5, 3), np.linspace(0.5, 2.0, 5)
-    n = np.vstack([-TURN @ skew(p) for p in places])
+    n = np.vstack([-TURN @ cross_matrix(p) for p in places])
     dn = np.stack(
-        [np.vstack([-TURN @ skew(e) @ skew(p) for p in places]) for e in I3], axis=2
+        [np.vstack([-TURN @ cross_matrix(e) @ cross_matrix(p) for p in places]) for e in I3], axis=2
     )  # [i, alpha, gamma]: along R exp(s e~)
     g = np.diag(np.repeat(masses, 3))
     inertia, low = af.pull_back(g, np.zeros((15,) * 3), n, dn)
-    expected = -sum(m * skew(p) @ skew(p) for m, p in zip(masses, places, strict=True))
+    expected = -sum(
+        m * cross_matrix(p) @ cross_matrix(p) for m, p in zip(masses, places, strict=True)
+    )
     assert_close(inertia, expected, 1e-13)
     gamma = af.christoffel(inertia, NONE, EPS)
     assert_close(np.einsum("rb,gab->rga", np.linalg.inv(inertia), low), gamma, 1e-12)  # (49)
@@ -406,10 +410,10 @@ def misprint_004_2() -> tuple[Array, Array, Array]:
 
 def misprint_004_7() -> tuple[Array, Array, Array]:
     """(60), (61): contracted over the row index, the gyroscopic term changes its sign."""
-    right = skew(OMEGA) @ (MOMENTS * OMEGA)
+    right = cross_matrix(OMEGA) @ (MOMENTS * OMEGA)
     # Truth: d/dt of the momentum R I Omega, turned back.
-    truth = difference_quotient(lambda h: expm(h * skew(OMEGA)) @ (MOMENTS * OMEGA))
-    return truth, skew(OMEGA).T @ (MOMENTS * OMEGA), right
+    truth = difference_quotient(lambda h: expm(h * cross_matrix(OMEGA)) @ (MOMENTS * OMEGA))
+    return truth, cross_matrix(OMEGA).T @ (MOMENTS * OMEGA), right
 
 
 def misprint_004_9() -> tuple[Array, Array, Array]:
@@ -466,7 +470,7 @@ def misprint_004_15() -> tuple[Array, Array, Array]:
 @cache
 def _commutators() -> Array:
     """Structure constants from 4x4 matrices (103), (108), translations first."""
-    basis = [hat(x) for x in np.eye(6)]
+    basis = [twist_matrix(x) for x in np.eye(6)]
     found = np.zeros((6, 6, 6))
     for i, x in enumerate(basis):
         for j, y in enumerate(basis):
@@ -499,7 +503,10 @@ def misprint_004_19() -> tuple[Array, Array, Array]:
     """(115): A and B are interchanged relative to (106), (107)."""
     expected = np.zeros((6, 6, 6))
     for j in range(3):
-        expected[:3, :3, 3 + j], expected[3:, 3:, 3 + j] = -skew(TURN[:, j]), -skew(I3[j])
+        expected[:3, :3, 3 + j], expected[3:, 3:, 3 + j] = (
+            -cross_matrix(TURN[:, j]),
+            -cross_matrix(I3[j]),
+        )
     return expected, _brought_back(swapped=True), _brought_back()
 
 
@@ -512,15 +519,15 @@ def misprint_004_20() -> tuple[Array, Array, Array]:
 def misprint_004_21() -> tuple[Array, Array, Array]:
     """(127): u^k -> udot^k."""
     u = np.array([0.3, -0.8, 0.5])
-    truth = difference_quotient(lambda h: expm(-h * skew(OMEGA)) @ u)
-    return truth, u, -skew(OMEGA) @ u
+    truth = difference_quotient(lambda h: expm(-h * cross_matrix(OMEGA)) @ u)
+    return truth, u, -cross_matrix(OMEGA) @ u
 
 
 def misprint_004_22() -> tuple[Array, Array, Array]:
     """(142): n = (k n2; n2) are not all vectors that exp(t n~) keeps."""
     n = np.array([0.3, -0.5, 0.8, 0.4, 0.7, -0.2])
     pitch = n[:3] @ n[3:] / (n[3:] @ n[3:])
-    return expm(ad(n)) @ n, np.concatenate([pitch * n[3:], n[3:]]), n
+    return expm(bracket(n)) @ n, np.concatenate([pitch * n[3:], n[3:]]), n
 
 
 def misprint_004_23() -> tuple[Array, Array, Array]:

@@ -14,6 +14,7 @@ from scipy.spatial.transform import Rotation
 
 import concur as cc
 from concur.robot import Body, Inertia, Mechanism, Pose, joints
+from tests.groups.oracles import bracket
 from tests.oracles import (
     Constrained,
     Forms,
@@ -27,7 +28,6 @@ from tests.oracles import (
     solve,
     structure,
 )
-from tests.reduction._floaters import ad
 from tests.sources._charts import body_rates, quaternion, rotation
 from tests.sources._misprints import check_misprints
 
@@ -135,7 +135,7 @@ def test_formulations_agree(make, seed: int) -> None:  # type: ignore[no-untyped
     q, rdot = _state(n, seed), _state(n - m, seed + 1)
     forms = Forms(charted.split(connection, force))
     multiplied, multipliers = forms.multipliers(q, rdot)
-    constants = SE2 if m == 3 else structure(ad, 6)
+    constants = SE2 if m == 3 else structure(bracket, 6)
     group = Trivialized(charted.r, charted.reduced, constants)
     bent = ca.Function("f", [charted.r], [ca.vertcat(*group.curvature(connection)[0])])
     assert np.abs(np.array(bent(q[m:]))).max() > 1e-3  # the connection is not flat
@@ -191,7 +191,7 @@ def test_full_order_formulations_agree(make, seed: int) -> None:  # type: ignore
     found = solve(lambda a: np.array(function(q, v, a))[:, 0], n, force)
     assert_close(found, expected, 1e-10, name="Boltzmann-Hamel (2.4)")
 
-    group = Trivialized(charted.r, charted.reduced, SE2 if m == 3 else structure(ad, 6))
+    group = Trivialized(charted.r, charted.reduced, SE2 if m == 3 else structure(bracket, 6))
     pair = group.euler_poincare()
     xi, rdot = v[:m], v[m:]
     found = solve(
@@ -225,7 +225,7 @@ def _shape(function: ca.Function, q: np.ndarray, rdot: np.ndarray, right: np.nda
 def misprint_000_1() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(1.1): signs of E and c; as printed it is the right-trivialized equation."""
     charted, connection, _ = _floating()
-    group = Trivialized(charted.r, charted.reduced, structure(ad, 6))
+    group = Trivialized(charted.r, charted.reduced, structure(bracket, 6))
     q, v, a = _state(8), _state(8, 5), _state(8, 6)
     lift = np.array(ca.Function("f", [charted.r], [connection])(q[6:]))
     momentum = group.euler_poincare()(q[6:], v[:6], v[6:], a[:6], a[6:])[0]
@@ -274,7 +274,7 @@ def misprint_000_24() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     q, v = _state(8), 3 * _state(8, 5)
     at = charted.configuration(q)
     truth = Pinocchio(charted.robot).forward_dynamics(at, v, force)
-    group = Trivialized(charted.r, charted.reduced, structure(ad, 6))
+    group = Trivialized(charted.r, charted.reduced, structure(bracket, 6))
     lift = np.array(ca.Function("f", [charted.r], [connection])(q[6:]))
     omega = v[:6] + lift @ v[6:]
     locked = np.array(ca.Function("f", [charted.r], [charted.mass[:6, :6]])(q[6:]))

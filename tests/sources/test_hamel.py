@@ -9,6 +9,7 @@ import casadi as ca
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from tests.groups.oracles import bracket, twist_matrix
 from tests.oracles import (
     Forms,
     Split,
@@ -19,7 +20,6 @@ from tests.oracles import (
     structure,
 )
 from tests.oracles._hamel import lagrange
-from tests.reduction._floaters import ad, hat
 from tests.sources._charts import body_rates, rotation
 from tests.sources._misprints import check_misprints
 
@@ -342,9 +342,9 @@ def misprint_003_6() -> tuple[Array, Array, Array]:
 
 def misprint_003_7() -> tuple[Array, Array, Array]:
     """(39), (40): c_ijk -> c_jik for gamma^k_ij = c_kij."""
-    c, pi, v = structure(ad, 6), np.arange(1.0, 7.0), np.array([0.3, -1, 0.7, 0.4, 0.9, -0.2])
+    c, pi, v = structure(bracket, 6), np.arange(1.0, 7.0), np.array([0.3, -1, 0.7, 0.4, 0.9, -0.2])
     printed = np.einsum("ijk,j,k->i", c, pi, v)
-    return -ad(v).T @ pi, printed, np.einsum("jik,j,k->i", c, pi, v)
+    return -bracket(v).T @ pi, printed, np.einsum("jik,j,k->i", c, pi, v)
 
 
 def misprint_003_8() -> tuple[Array, Array, Array]:
@@ -395,7 +395,7 @@ def test_coefficients_of_groups() -> None:
     phi, r = ca.SX.sym("phi", 3), ca.SX.sym("r", 3)
     q = ca.vertcat(r, phi)
     at = np.array([0.4, -0.9, 1.7, 0.3, -0.7, 0.5])
-    se3 = structure(ad, 6)
+    se3 = structure(bracket, 6)
     hybrid = np.zeros((6, 6, 6))
     hybrid[3:, 3:, 3:] = -EPS
     for turn, omega in ((rotation(phi), body_rates(phi)), _euler(phi)):
@@ -422,7 +422,7 @@ def test_coefficients_of_groups() -> None:
 
 def test_structure_constants() -> None:
     """003: (8), (9), (15), (163)-(166); 000: section 1."""
-    c = structure(ad, 6)
+    c = structure(bracket, 6)
     assert np.count_nonzero(c) == 18
     jacobi = np.einsum("mil,ljk->mijk", c, c)
     cyclic = jacobi + jacobi.transpose(0, 2, 3, 1) + jacobi.transpose(0, 3, 1, 2)
@@ -447,10 +447,10 @@ def test_transitory_relations_of_rigid_motions() -> None:
     q, eye, spatial = ca.vertcat(r, phi), ca.SX.eye(3), body_rates(phi, 1.0)
     left = ca.diagcat(rotation(phi).T, body_rates(phi))
     swap, _, twist, varied = _surface(left, q)
-    assert_close(swap, -ad(twist) @ varied, 1e-13)
+    assert_close(swap, -bracket(twist) @ varied, 1e-13)
     right = ca.vertcat(ca.horzcat(eye, ca.skew(r) @ spatial), ca.horzcat(ca.SX(3, 3), spatial))
     swap, _, twist, varied = _surface(right, q)
-    assert_close(swap, ad(twist) @ varied, 1e-13)
+    assert_close(swap, bracket(twist) @ varied, 1e-13)
     swap, _, twist, varied = _surface(ca.diagcat(eye, spatial), q)
     assert_close(swap[:3], np.zeros(3), 1e-13)
     assert_close(swap[3:], np.cross(twist[3:], varied[3:]), 1e-13)
@@ -469,5 +469,5 @@ def test_coefficients_from_matrices() -> None:
     dc, dd = (np.einsum("rsa,ai->rsi", slopes(x, q, at)[1], g) for x in (pose, back))
     product = np.einsum("rsj,sti->rtij", dd, dc)
     found = product - product.transpose(0, 1, 3, 2)
-    basis = np.stack([hat(x) for x in np.eye(6)])
-    assert_close(found, np.einsum("kab,kij->abij", basis, structure(ad, 6)), 1e-13)
+    basis = np.stack([twist_matrix(x) for x in np.eye(6)])
+    assert_close(found, np.einsum("kab,kij->abij", basis, structure(bracket, 6)), 1e-13)

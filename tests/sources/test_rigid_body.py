@@ -12,8 +12,8 @@ import numpy as np
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
+from tests.groups.oracles import cross_matrix
 from tests.oracles import assert_close, boltzmann_hamel, difference_quotient
-from tests.reduction._floaters import skew
 from tests.sources._charts import body_rates, rotation
 from tests.sources._misprints import check_misprints
 
@@ -21,7 +21,7 @@ Array = np.ndarray
 O3, I3 = np.zeros((3, 3)), np.eye(3)
 MASS, D = 2.3, np.array([0.1, -0.2, 0.15])
 CENTRAL = np.array([[1.1, 0.05, -0.04], [0.05, 1.3, 0.06], [-0.04, 0.06, 1.7]])
-THETA = CENTRAL - MASS * skew(D) @ skew(D)
+THETA = CENTRAL - MASS * cross_matrix(D) @ cross_matrix(D)
 
 
 def _numbers(text: str) -> Array:
@@ -61,15 +61,15 @@ RATES = {
 
 def mass(theta: Array, d: Array) -> Array:
     """(85), (94), (114)."""
-    return np.block([[theta, MASS * skew(d)], [-MASS * skew(d), MASS * I3]])
+    return np.block([[theta, MASS * cross_matrix(d)], [-MASS * cross_matrix(d), MASS * I3]])
 
 
 def ad(v: Array) -> Array:
-    return np.block([[skew(v[:3]), O3], [skew(v[3:]), skew(v[:3])]])
+    return np.block([[cross_matrix(v[:3]), O3], [cross_matrix(v[3:]), cross_matrix(v[:3])]])
 
 
 def adjoint(turn: Array, r: Array) -> Array:
-    return np.block([[turn, O3], [skew(r) @ turn, turn]])
+    return np.block([[turn, O3], [cross_matrix(r) @ turn, turn]])
 
 
 def both(turn: Array) -> Array:
@@ -140,7 +140,7 @@ def test_newton_euler_of_the_body() -> None:
 def test_newton_euler_in_space() -> None:
     """003: (94) to (113); the coefficients of the spatial twist leave d/dt of the momentum."""
     wdot, sdot = np.split(RATES["spatial"], 2)
-    theta = TURNED - MASS * skew(X) @ skew(X)
+    theta = TURNED - MASS * cross_matrix(X) @ cross_matrix(X)
     wrench = np.linalg.inv(adjoint(TURN, PLACE)).T @ WRENCH
     moment = theta @ wdot + np.cross(W, theta @ W) + MASS * np.cross(X, sdot + np.cross(W, S))
     force = MASS * (sdot + np.cross(W, S) + np.cross(wdot, X) + np.cross(W, np.cross(W, X)))
@@ -153,7 +153,7 @@ def test_newton_euler_in_space() -> None:
         g = _exp(SPATIAL, h)
         turn, place = g[:3, :3] @ TURN, g[:3, :3] @ PLACE + g[:3, 3]
         at = turn @ D + place
-        return mass(turn @ CENTRAL @ turn.T - MASS * skew(at) @ skew(at), at)
+        return mass(turn @ CENTRAL @ turn.T - MASS * cross_matrix(at) @ cross_matrix(at), at)
 
     rate = difference_quotient(moved)
     assert_close(rate, -inertia @ ad(SPATIAL) - ad(SPATIAL).T @ inertia, 1e-9)
@@ -174,7 +174,7 @@ def test_newton_euler_in_space() -> None:
 
 def _exp(twist: Array, h: float) -> Array:
     matrix = np.zeros((4, 4))
-    matrix[:3, :3], matrix[:3, 3] = skew(twist[:3]), twist[3:]
+    matrix[:3, :3], matrix[:3, 3] = cross_matrix(twist[:3]), twist[3:]
     return np.asarray(expm(h * matrix))
 
 
@@ -185,7 +185,9 @@ def _energy(dw: float = 0.0, dr: float = 0.0, turn: float = 0.0) -> Array:
         g = _exp(np.concatenate([e, np.zeros(3)]), turn)[:3, :3] @ TURN
         x = g @ D + PLACE + dr * e
         v = SPATIAL + np.concatenate([dw * e, np.zeros(3)])
-        values.append(v @ mass(g @ CENTRAL @ g.T - MASS * skew(x) @ skew(x), x) @ v / 2)
+        values.append(
+            v @ mass(g @ CENTRAL @ g.T - MASS * cross_matrix(x) @ cross_matrix(x), x) @ v / 2
+        )
     return np.array(values)
 
 
@@ -221,7 +223,7 @@ def test_rotating_body() -> None:
         return g @ spatial @ g.T
 
     slope = difference_quotient(turned)
-    assert_close(slope, skew(w) @ spatial - spatial @ skew(w), 1e-9)
+    assert_close(slope, cross_matrix(w) @ spatial - spatial @ cross_matrix(w), 1e-9)
     assert_close(slope @ w, np.cross(w, spatial @ w), 1e-9)  # (62)
     # (64): slope of the energy along a spatial rotation
     for i, e in enumerate(I3):
@@ -259,7 +261,11 @@ def misprint_003_11() -> tuple[float, float, float]:
     centre = _centre_velocity()
     truth = w @ CENTRAL @ w / 2 + MASS * centre @ centre / 2
     common = w @ THETA @ w / 2 + MASS * v @ v / 2
-    return truth, common + MASS * (w @ skew(D)).sum(), common + MASS * w @ skew(D) @ v
+    return (
+        truth,
+        common + MASS * (w @ cross_matrix(D)).sum(),
+        common + MASS * w @ cross_matrix(D) @ v,
+    )
 
 
 def misprint_003_12() -> tuple[Array, Array, Array]:
@@ -277,22 +283,24 @@ def misprint_003_12_pose() -> tuple[Array, Array, Array]:
 
 def misprint_003_13() -> tuple[Array, Array, Array]:
     """Section 6.3.1: velocity of the centre of mass v + (d~ + r~) omega~ -> v - (d~ + r~) omega."""
-    return _centre_velocity(), S + skew(X) @ W, S - skew(X) @ W
+    return _centre_velocity(), S + cross_matrix(X) @ W, S - cross_matrix(X) @ W
 
 
 def misprint_003_14() -> tuple[Array, Array, Array]:
     """Below (94): Theta^s = Theta^c - m (d~ + r~) -> Theta^c - m (d~ + r~) (d~ + r~)."""
     back = np.linalg.inv(adjoint(TURN, PLACE))
     truth = (back.T @ mass(THETA, D) @ back)[:3, :3]
-    return truth, TURNED - MASS * skew(X), TURNED - MASS * skew(X) @ skew(X)
+    return truth, TURNED - MASS * cross_matrix(X), TURNED - MASS * cross_matrix(X) @ cross_matrix(X)
 
 
-EPS = np.stack([skew(e) for e in I3], axis=1)  # eps_ijk: column of skew(e_j) along e_k
+EPS = np.stack(
+    [cross_matrix(e) for e in I3], axis=1
+)  # eps_ijk: column of cross_matrix(e_j) along e_k
 
 
 def _momentum_rate() -> Array:
     """d/dt dT/domega of the spatial twist by the inertia's rate."""
-    theta = TURNED - MASS * skew(X) @ skew(X)
+    theta = TURNED - MASS * cross_matrix(X) @ cross_matrix(X)
     inertia = mass(theta, X)
     rate = -inertia @ ad(SPATIAL) - ad(SPATIAL).T @ inertia
     return rate @ SPATIAL + inertia @ RATES["spatial"]
@@ -301,7 +309,7 @@ def _momentum_rate() -> Array:
 def misprint_003_15() -> tuple[Array, Array, Array]:
     """(102), (108): eps_jlr omega_l v_r -> eps_klr omega_l v_r."""
     wdot, sdot = np.split(RATES["spatial"], 2)
-    theta = TURNED - MASS * skew(X) @ skew(X)
+    theta = TURNED - MASS * cross_matrix(X) @ cross_matrix(X)
     common = theta @ wdot + np.cross(W, theta @ W) + MASS * np.cross(X, sdot)
     printed = MASS * np.einsum("ijk,j,jlr,l,r->i", EPS, X, EPS, W, S)
     right = MASS * np.einsum("ijk,j,klr,l,r->i", EPS, X, EPS, W, S)
@@ -328,7 +336,7 @@ def misprint_003_17() -> tuple[Array, Array, Array]:
     """(106): left side dT/dv -> d/dt dT/dv."""
     wdot, sdot = np.split(RATES["spatial"], 2)
     right = MASS * (sdot + np.cross(wdot, X) + np.cross(W, S + np.cross(W, X)))
-    inertia = mass(TURNED - MASS * skew(X) @ skew(X), X)
+    inertia = mass(TURNED - MASS * cross_matrix(X) @ cross_matrix(X), X)
     return right, (inertia @ SPATIAL)[3:], _momentum_rate()[3:]
 
 
@@ -336,7 +344,9 @@ def misprint_003_17_energy() -> tuple[Array, Array, Array]:
     """(103), first line: (m / 2) of the term in v -> m, and terms of the offset."""
     d = TURN @ D
     truth = difference_quotient(lambda h: _energy(turn=h))
-    rotated = np.array([W @ (skew(e) @ TURNED - TURNED @ skew(e)) @ W / 2 for e in I3])
+    rotated = np.array(
+        [W @ (cross_matrix(e) @ TURNED - TURNED @ cross_matrix(e)) @ W / 2 for e in I3]
+    )
     in_v = np.array([W @ np.cross(np.cross(e, d), S) for e in I3])
     offset = np.array([-W @ np.cross(X, np.cross(np.cross(e, d), W)) for e in I3])
     return truth, rotated + MASS * in_v / 2, rotated + MASS * (in_v + offset), 1e-8
@@ -362,7 +372,7 @@ def misprint_003_21() -> tuple[Array, Array, Array]:
 def misprint_003_22() -> tuple[Array, Array, Array]:
     """(72), first line: E_j E_i - E_i E_j -> E_i E_j - E_j E_i."""
     e = np.zeros((6, 4, 4))
-    e[:3, :3, :3] = [skew(x) for x in I3]
+    e[:3, :3, :3] = [cross_matrix(x) for x in I3]
     e[3:, :3, 3] = I3
     c = np.stack([ad(x) for x in np.eye(6)], axis=1)
     truth = np.einsum("kij,kab->ijab", c, e)
@@ -391,7 +401,7 @@ def misprint_003_25() -> tuple[Array, Array, Array]:
     """Below (101): the summary lacks a factor: -m omega x (x~ omega) -> ... x (x x (x x omega))."""
     cross = np.cross
     wdot, sdot = np.split(RATES["spatial"], 2)
-    theta = TURNED - MASS * skew(X) @ skew(X)
+    theta = TURNED - MASS * cross_matrix(X) @ cross_matrix(X)
     common = theta @ wdot + cross(W, TURNED @ W) + MASS * cross(X, sdot + cross(W, S))
     printed = common - MASS * np.einsum("ikl,lsp,prj,k,s,j->i", EPS, EPS, EPS, W, X, W)
     return _momentum_rate()[:3], printed, common - MASS * cross(W, cross(X, cross(X, W)))

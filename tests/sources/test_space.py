@@ -13,6 +13,7 @@ from scipy.linalg import block_diag, expm
 from scipy.spatial.transform import Rotation
 
 from concur.robot import Body, Inertia, Mechanism, Pose, joints
+from tests.groups.oracles import cross_matrix
 from tests.oracles import (
     Pinocchio,
     Trivialized,
@@ -23,7 +24,6 @@ from tests.oracles import (
     slopes,
     solve,
 )
-from tests.reduction._floaters import skew
 from tests.sources._charts import body_rates, rotation
 from tests.sources._misprints import check_misprints
 from tests.sources.test_rigid_body import EPS, I3, TURN, ad, adjoint
@@ -82,7 +82,7 @@ def _phase(columns: Array, size: float, left: bool) -> Array:
     for k in range(steps):
         angle = 2 * np.pi * (k + 0.5) / steps
         move = size * 2 * np.pi / steps * np.array([-np.sin(angle), np.cos(angle)])
-        piece = expm(-skew(columns @ move))
+        piece = expm(-cross_matrix(columns @ move))
         turn = turn @ piece if left else piece @ turn
     return Rotation.from_matrix(turn).as_rotvec()
 
@@ -108,7 +108,7 @@ def _dexp_inverse(x: Array, sign: float) -> Array:
 
 def _hat(x: Array) -> Array:
     matrix = np.zeros((4, 4))
-    matrix[:3, :3], matrix[:3, 3] = skew(x[:3]), x[3:]
+    matrix[:3, :3], matrix[:3, 3] = cross_matrix(x[:3]), x[3:]
     return matrix
 
 
@@ -135,8 +135,8 @@ BASE_MASS, BASE_PLACE = 2.0, np.array([0.05, -0.08, 0.03])
 
 def _block(m: float, theta: Array, d: Array) -> Array:
     """(5.26): mass matrix of a body about the origin of the base frame."""
-    about = theta - m * skew(d) @ skew(d)
-    return np.block([[about, m * skew(d)], [-m * skew(d), m * I3]])
+    about = theta - m * cross_matrix(d) @ cross_matrix(d)
+    return np.block([[about, m * cross_matrix(d)], [-m * cross_matrix(d), m * I3]])
 
 
 ROTORS = [_block(m, own, d) for m, own, d in zip(MASSES, OWN, PLACES, strict=True)]
@@ -174,7 +174,7 @@ def test_blocks_of_the_satellite() -> None:
     m = _mass_matrix()
     locked, coupling, own = m[:6, :6], m[:6, 6:], m[6:, 6:]
     assert_close(locked, LOCKED, 1e-13)
-    d = skew(CENTRE)
+    d = cross_matrix(CENTRE)
     u = np.linalg.inv(THETA + TOTAL * d @ d)
     inverse = np.block([[u, -u @ d], [d @ u, I3 / TOTAL - d @ u @ d]])
     assert_close(inverse, np.linalg.inv(locked), 1e-12)
@@ -196,7 +196,7 @@ def misprint_000_18() -> tuple[Array, Array, Array]:
     common = THETA @ rate + np.cross(w, THETA @ w)
 
     def momentum(h: float) -> Array:
-        return expm(h * skew(w)) @ (THETA @ (w + h * rate) + TURNS @ (SPIN + h * SPIN_RATE))
+        return expm(h * cross_matrix(w)) @ (THETA @ (w + h * rate) + TURNS @ (SPIN + h * SPIN_RATE))
 
     printed = common + TURNS @ SPIN + np.cross(w, TURNS @ angle)
     right = common + TURNS @ SPIN_RATE + np.cross(w, TURNS @ SPIN)
@@ -259,7 +259,7 @@ def _ball() -> tuple[Array, Array, Array]:
     phi, r = ca.SX.sym("phi", 3), ca.SX.sym("r", 3)
     q, u, udot = ca.vertcat(phi, r), ca.SX.sym("u", 6), ca.SX.sym("udot", 6)
     turn, omega = rotation(phi), body_rates(phi, 1.0)
-    arm, zero, eye = ca.DM(skew(RHO)), ca.SX(3, 3), ca.SX.eye(3)
+    arm, zero, eye = ca.DM(cross_matrix(RHO)), ca.SX(3, 3), ca.SX.eye(3)
     forms = ca.vertcat(ca.horzcat(arm @ omega, eye), ca.horzcat(omega, zero))  # (128)
     psi = ca.solve(omega, eye)
     back = ca.vertcat(ca.horzcat(zero, psi), ca.horzcat(eye, -arm))  # (129)
@@ -297,11 +297,11 @@ def test_chaplygin_ball() -> None:
     assert_close(gamma[:3, 3:, 3:], -np.einsum("akl,k,lij->aij", EPS, RHO, EPS), 1e-13)  # (135)
     assert_close(gamma[:, :3], np.zeros((6, 3, 6)), 1e-13)
     central = TURN @ MOMENTS @ TURN.T
-    about = central - BALL * skew(RHO) @ skew(RHO)
+    about = central - BALL * cross_matrix(RHO) @ cross_matrix(RHO)
     assert_close(rate, np.linalg.solve(about, -np.cross(OMEGA, central @ OMEGA)), 1e-12)  # (141)
     assert np.abs(early - rate).max() > 0.1
     # (142): momentum about the contact is constant
-    turned = skew(OMEGA) @ central - central @ skew(OMEGA)
+    turned = cross_matrix(OMEGA) @ central - central @ cross_matrix(OMEGA)
     assert_close(turned @ OMEGA + about @ rate, np.zeros(3), 1e-13)
 
 

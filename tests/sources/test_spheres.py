@@ -11,9 +11,9 @@ import casadi as ca
 import numpy as np
 from scipy.linalg import expm
 
+from tests.groups.oracles import cross_matrix
 from tests.oracles import assert_close, difference_quotient
 from tests.oracles._spheres import Spheres, acceleration
-from tests.reduction._floaters import skew
 from tests.sources._misprints import check_misprints
 
 Array = np.ndarray
@@ -60,7 +60,7 @@ def _accelerations(form: tuple[ca.SX, ca.SX, ca.SX], spins: bool) -> Array:
 def test_identities() -> None:
     """002: (1) to (5), (43) to (48)."""
     x, y, z = _draw(8, 3, 3)
-    s = skew
+    s = cross_matrix
     assert_close(s(x) @ y, -s(y) @ x, 1e-15)
     assert_close(s(x) @ s(x), -x @ x * np.eye(3) + np.outer(x, x), 1e-14)
     assert_close(s(x) @ s(x) @ s(x), -x @ x * s(x), 1e-14)
@@ -87,7 +87,7 @@ def test_variations() -> None:
     rate = np.cross(w, q)
 
     def moved(h: float, t: float) -> Array:
-        return expm(h * skew(gamma + t * turning)) @ expm(t * skew(w)) @ q
+        return expm(h * cross_matrix(gamma + t * turning)) @ expm(t * cross_matrix(w)) @ q
 
     def speed(h: float) -> Array:
         return difference_quotient(lambda t: moved(h, t))
