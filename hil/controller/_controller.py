@@ -341,7 +341,9 @@ class Controller:
     def _visible(self) -> list[AxisCheck]:
         """Speeds from which a wrong scale of counts stops a run; creeping axes are below them."""
         estimator, axes = self.estimator, self.rig.axes
-        speeds = self.residual.seen_speeds(estimator.inertia, estimator.held.tolist())
+        speeds = self.residual.seen_speeds(
+            estimator.inertia, estimator.held.tolist(), estimator.ease
+        )
         return [
             AxisCheck(
                 axis.name,

@@ -245,6 +245,7 @@ class Residual:
         # Places of the measured joints in the velocities of the law; empty if it has others.
         self.joints = [velocities.index(name) for name in found.joints] if known else []
         self._motors_of = found.of_joints
+        self.shared = model.nu > model.ns  # more motors than velocities
         self.start([0] * n, np.zeros(len(velocities)))
 
     def start(self, counts: Sequence[int], s: NDArray[np.float64]) -> None:
@@ -395,7 +396,8 @@ class Residual:
         slow = self._states[-1]
         blurs = [own.blur(state.w) for own, state in zip(self.allowances, slow, strict=True)]
         residuals, bounds = [], []
-        for i, (own, row) in enumerate(zip(self.allowances, inertia, strict=True)):
+        rests, changes = self._bounds(inertia, held, torques)
+        for i, row in enumerate(inertia):
             blur = 0.0
             for part, each in zip(row, blurs, strict=True):
                 blur += abs(part) * each
@@ -405,7 +407,7 @@ class Residual:
                 for part, state in zip(row, states, strict=True):
                     torque += part * state.d
                 found.append(torque)
-            allowed = own.torque(self._applied[i], held[i], slow[i].w)
+            allowed = rests[i]
             share, kept = -1.0, (0.0, allowed)
             for torque, rate in zip(found, RATES, strict=True):
                 bound = allowed + PEAK * rate * rate * blur
@@ -415,23 +417,55 @@ class Residual:
             bounds.append(kept[1])
             if share > most:
                 most, suspect = share, i
-            change = own.change(torques[i] - self._mean[i])
             for torque, rate in zip(found[:-1], RATES, strict=False):
-                share = abs(torque - found[-1]) / (change + PEAK * rate * rate * blur)
+                share = abs(torque - found[-1]) / (changes[i] + PEAK * rate * rate * blur)
                 if share > rise:
                     rise, sudden = share, i
         self.torque[:], self.allowed[:] = residuals, bounds
         return suspect, sudden
 
-    def seen_speeds(self, inertia: NDArray[np.float64], held: Sequence[float]) -> list[float]:
+    def _bounds(
+        self, inertia: Sequence[Sequence[float]], held: Sequence[float], torques: Sequence[float]
+    ) -> tuple[list[float], list[float]]:
+        """Allowed residual of each axis without encoder noise, and its allowed sudden change.
+
+        Where more motors than velocities share their torques, so do residuals: of those that give
+        the same motion, the smallest are found. What one motor explains is seen at all of them.
+        """
+        rests, changes = [], []
+        for i, own in enumerate(self.allowances):
+            rests.append(own.torque(self._applied[i], held[i], self._states[-1][i].w))
+            changes.append(own.change(torques[i] - self._mean[i]))
+        if not self.shared:
+            return rests, changes
+        seen: tuple[list[float], list[float]] = ([], [])
+        for row in inertia:
+            rest = change = 0.0
+            for k, (own_rest, own_change) in enumerate(zip(rests, changes, strict=True)):
+                part = 0.0  # of the torque of motor k in the residual of this axis
+                for mass, eased in zip(row, self._ease, strict=True):
+                    part += mass * eased[k]
+                rest += abs(part) * own_rest
+                change += abs(part) * own_change
+            seen[0].append(rest)
+            seen[1].append(change)
+        return seen
+
+    def seen_speeds(
+        self, inertia: NDArray[np.float64], held: Sequence[float], ease: NDArray[np.float64]
+    ) -> list[float]:
         """Speed of each axis from which a step of the same size stops a run, rad/s (m/s).
 
-        An encoder whose counts double doubles the speed. `inertia` and `held` as in `follow`.
+        An encoder whose counts double doubles the speed. Arguments as in `follow`.
         """
         blurs = np.abs(inertia) @ [own.step for own in self.allowances]
         speeds = []
-        for i, own in enumerate(self.allowances):
-            allowed, mass = own.torque(abs(held[i]), held[i], 0.0), abs(float(inertia[i, i]))
+        both = zip(self.allowances, held, strict=True)
+        rests = np.array([own.torque(abs(u), u, 0.0) for own, u in both])
+        if self.shared:
+            rests = np.abs(inertia @ ease) @ rests
+        for i, allowed in enumerate(rests.tolist()):
+            mass = abs(float(inertia[i, i]))
             bounds = [(allowed + PEAK * rate**2 * blurs[i]) / rate for rate in RATES]
             speeds.append(min(bounds) / (JOLT * mass) if mass > 0.0 else math.inf)
         return speeds

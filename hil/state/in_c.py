@@ -81,6 +81,7 @@ def residual_tables(rig: Rig, law: TrackingLaw) -> list[str]:
         "USUAL": len(explanation.USUAL),
         "DELAYS": len(explanation.DELAYS),
         "KNOWS_SPEEDS": int(bool(own.joints)),
+        "SHARED_TORQUES": int(own.shared),
     }
     causes = sum(1 << int(reason) for reason in residual.CAUSES)
     rows = [", ".join(number(getattr(a, name)) for name in COLUMNS) for a in own.allowances]

@@ -373,24 +373,50 @@ static int stuck(rig_memory *m, int i) {
   return 1;
 }
 
-/* Compare residuals with their bounds; the axis furthest beyond, or -1, of both. */
-static void compare(rig_memory *m, int *suspect, int *sudden) {
-  double blurs[RIG_AXES], torques[SLOW + 1], largest = 1.0, rise = 1.0;
-  int i, k, r;
-  *suspect = *sudden = -1;
-  for (i = 0; i < RIG_AXES; ++i)
-    blurs[i] = blur_of(&rig_allowances[i], m->residuals[i].states[SLOW].w);
+/* Allowed residual of each axis without encoder noise, and its allowed sudden change: where more
+   motors than velocities share their torques, what one motor explains is seen at all of them. */
+static void bounds_of(const rig_memory *m, double *rests, double *changes) {
+  double rest[RIG_AXES], change[RIG_AXES];
+  int i, j, k;
   for (i = 0; i < RIG_AXES; ++i) {
     const rig_axis_residual *axis = &m->residuals[i];
     const rig_allowance *own = &rig_allowances[i];
-    double blur = 0.0, allowed, share = -1.0, change;
+    rests[i] = allowed_torque(own, axis->applied, m->holding[i], axis->states[SLOW].w);
+    changes[i] = change_of(own, m->acted[i] - axis->mean);
+  }
+  if (!RIG_SHARED_TORQUES) return;
+  memcpy(rest, rests, sizeof rest);
+  memcpy(change, changes, sizeof change);
+  for (i = 0; i < RIG_AXES; ++i) {
+    rests[i] = changes[i] = 0.0;
+    for (k = 0; k < RIG_AXES; ++k) {
+      double part = 0.0; /* of the torque of motor k in the residual of this axis */
+      for (j = 0; j < RIG_AXES; ++j)
+        part += m->inertia[j * RIG_AXES + i] * m->ease[k * RIG_AXES + j];
+      rests[i] += fabs(part) * rest[k];
+      changes[i] += fabs(part) * change[k];
+    }
+  }
+}
+
+/* Compare residuals with their bounds; the axis furthest beyond, or -1, of both. */
+static void compare(rig_memory *m, int *suspect, int *sudden) {
+  double blurs[RIG_AXES], torques[SLOW + 1], largest = 1.0, rise = 1.0;
+  double rests[RIG_AXES], changes[RIG_AXES];
+  int i, k, r;
+  *suspect = *sudden = -1;
+  bounds_of(m, rests, changes);
+  for (i = 0; i < RIG_AXES; ++i)
+    blurs[i] = blur_of(&rig_allowances[i], m->residuals[i].states[SLOW].w);
+  for (i = 0; i < RIG_AXES; ++i) {
+    const double allowed = rests[i];
+    double blur = 0.0, share = -1.0;
     for (k = 0; k < RIG_AXES; ++k) blur += fabs(m->inertia[k * RIG_AXES + i]) * blurs[k];
     for (r = 0; r <= SLOW; ++r) {
       torques[r] = 0.0;
       for (k = 0; k < RIG_AXES; ++k)
         torques[r] += m->inertia[k * RIG_AXES + i] * m->residuals[k].states[r].d;
     }
-    allowed = allowed_torque(own, axis->applied, m->holding[i], axis->states[SLOW].w);
     m->residual[i] = 0.0;
     m->allowed[i] = allowed;
     for (r = 0; r <= SLOW; ++r) {
@@ -404,10 +430,9 @@ static void compare(rig_memory *m, int *suspect, int *sudden) {
       largest = share;
       *suspect = i;
     }
-    change = change_of(own, m->acted[i] - axis->mean);
     for (r = 0; r < SLOW; ++r) {
       const double rate = rig_residual_rates[r];
-      share = fabs(torques[r] - torques[SLOW]) / (change + RIG_PEAK * rate * rate * blur);
+      share = fabs(torques[r] - torques[SLOW]) / (changes[i] + RIG_PEAK * rate * rate * blur);
       if (share > rise) {
         rise = share;
         *sudden = i;

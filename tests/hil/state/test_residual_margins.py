@@ -96,7 +96,7 @@ def test_a_step_of_the_speed_changes_the_acceleration_by_its_jolt(rate):
 @pytest.mark.parametrize(("share", "seen"), [(0.9, False), (1.15, True)])
 def test_a_step_of_the_speed_is_beyond_the_bound_from_the_seen_speed_on(residual, share, seen):
     """A hundredth of the limit, by the fastest observer, with an inertia of one."""
-    speeds = residual.seen_speeds(np.eye(N), ZERO)
+    speeds = residual.seen_speeds(np.eye(N), ZERO, np.eye(N))
     assert speeds == pytest.approx([0.01 * LIMIT / (0.27 * 100.0)] * N, rel=0.01)
     firm = False
     for k in range(1, 60):
