@@ -430,7 +430,7 @@ class Residual:
         """Allowed residual of each axis without encoder noise, and its allowed sudden change.
 
         Where more motors than velocities share their torques, so do residuals: of those that give
-        the same motion, the smallest are found. What one motor explains is seen at all of them.
+        the same motion, the smallest are found. All of them show the friction of one.
         """
         rests, changes = [], []
         for i, own in enumerate(self.allowances):

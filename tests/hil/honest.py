@@ -104,7 +104,7 @@ def _motor(rng, joint, ends, largest, protocol, period):
     motor["encoder"] = round(_spread(rng, 2.0**10, 2.0**20))
     unit = str(rng.choice(["rated", "maximum", "count"]))
     if unit == "count":
-        axis |= {"torque_unit": unit, "torque_count": largest / _spread(rng, 2e3, 2e4)}
+        axis |= {"torque_unit": unit, "torque_count": max(largest / _spread(rng, 2e3, 2e4), 1e-6)}
     else:  # whole mN m
         rated = max(1, math.ceil(1e3 * largest * rng.uniform(0.4, 2.0))) * 1e-3
         axis |= {"torque_unit": unit, "rated_torque": rated}
