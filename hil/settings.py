@@ -46,6 +46,7 @@ Deviation = Annotated[float, Ge(1e-9), Le(10.0), Expected("a number from 1e-9 to
 Step = Annotated[float, Ge(1e-5), Le(1.0), Expected("a time step from 1e-5 to 1 s")]
 Rate = Annotated[float, Ge(0.0), Le(1e4), Expected("a rate from 0 to 1e4 Hz")]
 Port = Annotated[int, Ge(1), Le(65535), Expected("a port from 1 to 65535")]
+Endpoint = Annotated[int, Ge(1), Le(65535), Expected("a whole number from 1 to 65535")]
 Pair = Annotated[tuple[Place, Place], Expected("a lower and an upper end")]
 ByAxis = Annotated[Mapping[str, NotNegative], Expected("a table of numbers by axis")]
 Faults = Annotated[tuple[Mapping[str, Any], ...], Len(0, 1000), Expected("a list of tables")]
@@ -83,6 +84,24 @@ def _ranges(
     return ends | {"kp": kp, "kd": kd}
 
 
+def _endpoints(
+    firmware: Text, watchdog_timeout: Endpoint, enable_watchdog: Endpoint
+) -> dict[str, Any]:
+    """Endpoints of an ODrive, whose numbers depend on its firmware.
+
+    Parameters
+    ----------
+    firmware : str
+        Version of the firmware; the drive must have it.
+    watchdog_timeout : int
+        Number of `axis0.config.watchdog_timeout`.
+    enable_watchdog : int
+        Number of `axis0.config.enable_watchdog`.
+    """
+    numbers = {"watchdog_timeout": watchdog_timeout, "enable_watchdog": enable_watchdog}
+    return {"firmware": firmware, **numbers}
+
+
 @dataclass(frozen=True)
 class AxisTable:
     """The drive of a motor; torques, speeds and positions are those of the motor.
@@ -95,11 +114,11 @@ class AxisTable:
         `"turret"`.
     drive : str
         `"cia402"` (CANopen, cyclic synchronous torque), `"mit"` (mini-cheetah protocol),
-        `"moteus"` (CAN FD), or a kind registered by `hil.drives.register_drive` in a file of
-        `drive_modules`. Example: `"cia402"`.
+        `"moteus"` (CAN FD), `"odrive"` (CANSimple), or a kind registered by
+        `hil.drives.register_drive` in a file of `drive_modules`. Example: `"cia402"`.
     node : int
-        CANopen node number, or identifier of an MIT drive, 1 to 126, or of a moteus drive, 1 to
-        124. Example: `3`.
+        CANopen node number, or identifier of an MIT drive, 1 to 126, of a moteus drive, 1 to
+        124, or of an axis of an ODrive, 1 to 62. Example: `3`.
     torque_rate_limit : float
         Largest rate of the motor's torque or force, N m/s or N/s. Example: `600.0`.
     torque_share : float, optional
@@ -154,6 +173,10 @@ class AxisTable:
         Counts after which the reported position (0x6064) wraps, on drives with a position
         range or a single-turn encoder; must exceed the range of the motor. Default: none.
         Example: `65536`.
+    endpoints : mapping, optional
+        Endpoints of an ODrive by which its watchdog is set, from `flat_endpoints.json` of its
+        firmware. Default: none, the watchdog is set by USB. Example: `{ firmware = "0.6.10",
+        watchdog_timeout = 301, enable_watchdog = 300 }`.
     """
 
     _cures: ClassVar[Mapping[str, str]] = {
@@ -191,6 +214,7 @@ class AxisTable:
     torque_count: Torque = 0.0
     rated_torque_unit: Torque = 1e-3
     modulo: Counts = 0
+    endpoints: Annotated[Mapping[str, Any], InFiles(_endpoints)] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,6 +244,8 @@ class Axis(AxisTable):
     watchdog_torque, torque_count, rated_torque_unit : float
         As in `AxisTable`.
     modulo : int
+        As in `AxisTable`.
+    endpoints : mapping
         As in `AxisTable`.
     torque_limit : float
         Largest torque or force of the motor in the rig, N m or N.

@@ -10,6 +10,7 @@ from hil.drives._intruders import Intruders
 from hil.drives._mit import MitDrive
 from hil.drives._modules import drive_files, import_drives
 from hil.drives._moteus import MoteusDrive, moteus_frames
+from hil.drives._odrive import ODriveDrive, odrive_frames
 from hil.drives._registry import drive_kinds, make_drives, register_drive
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Intruders",
     "MitDrive",
     "MoteusDrive",
+    "ODriveDrive",
     "Wanted",
     "check_fields",
     "check_units",
@@ -33,6 +35,7 @@ __all__ = [
     "make_drives",
     "moteus_frames",
     "next_controlword",
+    "odrive_frames",
     "register_drive",
     "state_of",
 ]

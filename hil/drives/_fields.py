@@ -10,6 +10,7 @@ from hil._concur import Refusal, suggest
 from hil.drives._moteus_frames import ANSWER
 from hil.drives._moteus_frames import HOST as MOTEUS_HOST
 from hil.drives._moteus_frames import LARGEST_NODE as LARGEST_MOTEUS_NODE
+from hil.drives._odrive_frames import LARGEST_NODE as LARGEST_ODRIVE_NODE
 from hil.drives._units import LARGEST, AxisScale, MitScale
 from hil.drives.mit_models import BITS, MIT_MODELS
 
@@ -34,10 +35,12 @@ _OWNERS = {
     **dict.fromkeys(("rated_torque", "torque_unit", "torque_count"), "cia402"),
     **dict.fromkeys(("rated_torque_unit", "modulo"), "cia402"),
     **dict.fromkeys(("model", "ranges"), "mit"),
+    "endpoints": "odrive",
 }
 """Kind of drive of each field that only one kind has."""
 
 _NAMES = {"cia402": "a CiA 402 drive", "mit": "an MIT drive", "moteus": "a moteus drive"}
+_NAMES["odrive"] = "an ODrive"
 
 
 def check_fields(kind: str, given: Mapping[str, Any], refuse: Refusal) -> None:
@@ -164,6 +167,16 @@ def _check_moteus(given: Mapping[str, Any], refuse: Refusal) -> None:
         )
 
 
+def _check_odrive(given: Mapping[str, Any], refuse: Refusal) -> None:
+    if given["node"] > LARGEST_ODRIVE_NODE:
+        refuse(
+            "node",
+            f"a number from 1 to {LARGEST_ODRIVE_NODE}",
+            given["node"],
+            "Give the drive a lower number: axis.config.can.node_id.",
+        )
+
+
 def _check_node(given: Mapping[str, Any], refuse: Refusal, what: str, cure: str) -> None:
     if given["node"] > LARGEST_NODE:
         refuse("node", f"{what} from 1 to {LARGEST_NODE}", given["node"], cure)
@@ -273,6 +286,7 @@ _FIELDS: dict[str, Callable[[Mapping[str, Any], Refusal], None]] = {
     "cia402": _check_cia402,
     "mit": _check_mit,
     "moteus": _check_moteus,
+    "odrive": _check_odrive,
 }
 _UNITS: dict[str, Callable[[Axis, Refusal], None]] = {
     "cia402": _check_per_mille,

@@ -17,12 +17,16 @@ from hil.drives._mit import MitDrive
 from hil.drives._moteus import MoteusDrive
 from hil.drives._moteus_frames import HOST as MOTEUS_HOST
 from hil.drives._moteus_frames import LARGEST_NODE as LARGEST_MOTEUS_NODE
+from hil.drives._odrive import ODriveDrive
+from hil.drives._odrive_frames import LARGEST_NODE as LARGEST_ODRIVE_NODE
 from hil.errors import RigFileError
 
 if TYPE_CHECKING:
     from hil.settings import Axis, Rig
 
-_KINDS = registry(dict[str, type[Drive]](cia402=Cia402Drive, mit=MitDrive, moteus=MoteusDrive))
+_KINDS = registry(
+    dict[str, type[Drive]](cia402=Cia402Drive, mit=MitDrive, moteus=MoteusDrive, odrive=ODriveDrive)
+)
 
 _LISTENING: list[list[str]] = []
 """Lists that collect every registered kind, also if it was registered before."""
@@ -141,6 +145,8 @@ def _check_node(rig: Rig, axis: Axis, kind: type[Drive]) -> None:
         largest, why = _LARGEST_MIT_NODE, "127 is the first byte of every command"
     elif issubclass(kind, MoteusDrive):
         largest, why = LARGEST_MOTEUS_NODE, f"{MOTEUS_HOST} is the host"
+    elif issubclass(kind, ODriveDrive):
+        largest, why = LARGEST_ODRIVE_NODE, "63 stands for drives without a number"
     else:
         return
     if not 1 <= axis.node <= largest:

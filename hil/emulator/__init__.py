@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hil.emulator._faults import Fault, FaultKind
     from hil.emulator._mit import EmulatedMit
     from hil.emulator._moteus import EmulatedMoteus
+    from hil.emulator._odrive import EmulatedODrive
     from hil.emulator._processes import (
         DriveReport,
         EmulatorProcesses,
@@ -38,6 +39,7 @@ _PLACES = {
     "EmulatedDrive": "_drive",
     "EmulatedMit": "_mit",
     "EmulatedMoteus": "_moteus",
+    "EmulatedODrive": "_odrive",
     "Fault": "_faults",
     "FaultKind": "_faults",
     "Stalls": "_time",
@@ -54,6 +56,7 @@ __all__ = [
     "EmulatedDrive",
     "EmulatedMit",
     "EmulatedMoteus",
+    "EmulatedODrive",
     "EmulationClock",
     "EmulatorProcesses",
     "Fault",

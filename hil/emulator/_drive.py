@@ -246,7 +246,9 @@ def message(identifier: int, data: bytes | bytearray) -> can.Message:
 
 
 def changed(frame: can.Message, data: bytes | bytearray) -> can.Message:
-    """Copy a data frame with other data, in its format."""
+    """Copy a data frame with other data, in its format; a remote frame has none."""
+    if frame.is_remote_frame:
+        return frame
     return can.Message(
         arbitration_id=frame.arbitration_id,
         data=data,

@@ -32,7 +32,7 @@ from hil.errors import RigError
 if TYPE_CHECKING:
     from hil.settings import Rig
 
-OWN_KINDS = ("cia402", "mit", "moteus")
+OWN_KINDS = ("cia402", "mit", "moteus", "odrive")
 """Kinds of drives that need no file of `drive_modules`."""
 
 START = 60.0

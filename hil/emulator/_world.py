@@ -21,6 +21,7 @@ from hil.emulator._faults import Fault, Faults
 from hil.emulator._mit import EmulatedMit
 from hil.emulator._moteus import EmulatedMoteus
 from hil.emulator._motion_capture import MotionCapture, pose_sender
+from hil.emulator._odrive import EmulatedODrive
 from hil.emulator._plant import RobotPlant
 from hil.errors import RigError
 
@@ -29,7 +30,11 @@ if TYPE_CHECKING:
 
 Make: TypeAlias = "Callable[[Axis, DriveSettings], EmulatedDrive]"
 
-KINDS = registry(dict[str, Make](cia402=EmulatedCia402, mit=EmulatedMit, moteus=EmulatedMoteus))
+KINDS = registry(
+    dict[str, Make](
+        cia402=EmulatedCia402, mit=EmulatedMit, moteus=EmulatedMoteus, odrive=EmulatedODrive
+    )
+)
 """Emulated drives by kind; add drives of a third kind here."""
 
 _ROUNDING = 1e-9  # s: instants that are nearer to each other than this are equal

@@ -28,13 +28,14 @@ WATCHDOG = (0.02, 0.2)
 LARGEST_LOAD = 0.25
 """Largest torque of the watchdog test, as a fraction of the torque limit."""
 
-OF_SHAFT = "mit", "moteus"
+OF_SHAFT = "mit", "moteus", "odrive"
 """Kinds of drives whose numbers may be those of the output of a gearbox."""
 
 FINEST = 1e5
-"""Steps per turn of the position in reports of moteus drives."""
+"""Steps per turn of the position in reports of moteus drives, and of ODrives without encoder."""
 
 PROTOCOLS = {"cia402": "a CiA 402 drive", "mit": "an MIT drive", "moteus": "a moteus drive"}
+PROTOCOLS["odrive"] = "an ODrive"
 """Kinds of drives of which one bus carries one."""
 
 LONGEST_PATIENCE = 0.2
@@ -274,7 +275,7 @@ def _check_format(rig: Rig) -> None:
             "no value",
             "Add data_bitrate = 5000000, as these drives have it unless they are configured.",
         )
-    classic = kinds & {"cia402", "mit"}
+    classic = kinds & {"cia402", "mit", "odrive"}
     if bus.data_bitrate and classic:
         refuse(
             "data_bitrate",

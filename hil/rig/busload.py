@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from hil.drives import CycleFrame, moteus_frames
+from hil.drives import CycleFrame, moteus_frames, odrive_frames
 from hil.errors import BusLoadError
 
 if TYPE_CHECKING:
@@ -290,7 +290,7 @@ def bus_load(rig: Rig, drives: Sequence[_Framed] | None = None) -> BusLoad:
         for kind in dict.fromkeys(map(type, drives)):
             opening = getattr(kind, "opening_frames", None)
             frames += [
-                CycleFrame(f"opening frame {message.arbitration_id:#05x}", len(message.data), True)
+                CycleFrame("opening frame", len(message.data), True)
                 for message in (opening(rig) if opening is not None else ())
             ]
     counted = Counter(frames)
@@ -311,16 +311,26 @@ def _usual_frames(axis: Axis) -> tuple[CycleFrame, ...]:
         return CycleFrame("report", 8, False), CycleFrame("command", 4, True)
     if axis.drive == "moteus":
         return moteus_frames(axis.node)
+    if axis.drive == "odrive":
+        return *odrive_frames(), *(CycleFrame("request", 0, True),) * 2
     return CycleFrame("report", 8, False), CycleFrame("command", 8, True)
 
 
 def _heartbeats(axes: Iterable[Axis]) -> list[tuple[str, int, float]]:
     """Possible heartbeats of drives, and queries for their mode of operation.
 
-    Either is sent twice within each watchdog time.
+    CiA 402: either is sent twice within each watchdog time. ODrive: four times, and without a
+    request ten times per second.
     """
-    often = sum(2.0 / axis.watchdog for axis in axes if axis.drive == "cia402")
-    return [("heartbeat of a drive", 1, often), ("query for the mode, and answer", 8, 2.0 * often)]
+    known = list(axes)
+    often = sum(2.0 / axis.watchdog for axis in known if axis.drive == "cia402")
+    asked = [4.0 / axis.watchdog for axis in known if axis.drive == "odrive"]
+    return [
+        ("heartbeat of a drive", 1, often),
+        ("query for the mode, and answer", 8, 2.0 * often),
+        ("request of a heartbeat", 0, sum(asked)),
+        ("requested heartbeat", 8, sum(asked) + 10.0 * len(asked)),
+    ]
 
 
 def refuse_overload(rig: Rig, drives: Sequence[_Framed] | None = None) -> BusLoad:

@@ -39,6 +39,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 ROVER = "rover_rig/rig.toml"
 ROVER_MIT = "rover_rig/rig_mit.toml"
 ROVER_MOTEUS = "rover_rig/rig_moteus.toml"
+ROVER_ODRIVE = "rover_rig/rig_odrive.toml"
 FLOATER = "floater_rig/rig.toml"
 
 SCALARS = ("cycle", "time", "deadline", "elapsed", "state", "reason", "tick", "flags", "lost")

@@ -19,7 +19,7 @@ from hil.controller import Mode
 from hil.emulator import DriveSettings, Fault
 from hil.errors import UnitError
 from hil.guard import Flag, Reason, State
-from tests.hil.bench import ROVER, ROVER_MIT, ROVER_MOTEUS, Bench, law_of, rig_of
+from tests.hil.bench import ROVER, ROVER_MIT, ROVER_MOTEUS, ROVER_ODRIVE, Bench, law_of, rig_of
 
 PERIOD = 0.004
 CYCLE = 20
@@ -324,7 +324,7 @@ def test_14_the_last_torque_is_not_held():
 
 
 @pytest.mark.by_default(1)
-@pytest.mark.parametrize("file", [ROVER, ROVER_MIT, ROVER_MOTEUS])
+@pytest.mark.parametrize("file", [ROVER, ROVER_MIT, ROVER_MOTEUS, ROVER_ODRIVE])
 def test_14_a_host_that_dies_leaves_no_torque(file):
     with Bench(file) as bench:
         bench.controller._leave = lambda: None  # as `kill -9` leaves it

@@ -36,7 +36,7 @@ from hil.replay import replay
 from hil.session import SessionOptions, run_session
 from hil.state._differentiation import encoder_step
 from hil.state._residual import CAUSES
-from tests.hil.bench import EXAMPLES, ROVER, ROVER_MIT, ROVER_MOTEUS, Bench, rig_of
+from tests.hil.bench import EXAMPLES, ROVER, ROVER_MIT, ROVER_MOTEUS, ROVER_ODRIVE, Bench, rig_of
 from tests.hil.test_fault_table import motion, torque
 
 AXES = "left_wheel", "right_wheel", "turret", "upper_arm", "forearm"
@@ -73,17 +73,18 @@ def wrong(outcome):
 
 
 @pytest.mark.by_default(1)
-@pytest.mark.parametrize("file", [ROVER, ROVER_MIT, ROVER_MOTEUS])
+@pytest.mark.parametrize("file", [ROVER, ROVER_MIT, ROVER_MOTEUS, ROVER_ODRIVE])
 def test_axes_without_a_fault_follow_the_model(file, tmp_path, monkeypatch):
     outcome, found = commissioned(file, tmp_path, monkeypatch)
     assert outcome.done, outcome.detail
     assert wrong(outcome) == set()
     assert list(found) == list(AXES)
+    latency = rig_of(file).emulator.latency
     for axis in found.values():
         assert axis.factor == pytest.approx(1.0, abs=0.03)
         assert axis.deviation < 0.02
         assert abs(axis.zero) < 1e-3
-        assert axis.round_trip == pytest.approx(0.002, abs=3e-4)
+        assert axis.round_trip == pytest.approx(2.0 * latency, abs=3e-4)
         assert "2 times" in axis.watchdog
         assert axis.bound_by == ("signature" if file == ROVER_MIT else "serial number")
     rig, record = rig_of(file), Record.load(tmp_path / "run")

@@ -11,7 +11,7 @@ import pytest
 
 from hil.emulator import Fault
 from hil.reasons import Reason, State
-from tests.hil.bench import ROVER, ROVER_MIT, ROVER_MOTEUS, Bench, rig_of
+from tests.hil.bench import ROVER, ROVER_MIT, ROVER_MOTEUS, ROVER_ODRIVE, Bench, rig_of
 
 AXES = "left_wheel", "right_wheel", "turret", "upper_arm", "forearm"
 PERIOD = 0.004
@@ -103,7 +103,7 @@ FAULTS = {
     "drive fault": (link("drive_fault"), (Reason.DRIVE_FAULT,)),
     "power cycle": (link("power_cycle"), SILENT),
 }
-OTHERS = ROVER_MIT, ROVER_MOTEUS
+OTHERS = ROVER_MIT, ROVER_MOTEUS, ROVER_ODRIVE
 """Rigs with drives of other kinds."""
 
 CREEPING = {"counts times 2", "counts times 4", "half the counts", "reversed encoder"}
@@ -193,7 +193,12 @@ def test_each_fault_of_other_drives(file, name, axis):
 @pytest.mark.parametrize("at", [130, 3])
 @pytest.mark.parametrize(
     ("file", "axis"),
-    [(ROVER_MIT, "left_wheel"), (ROVER, "upper_arm"), (ROVER_MOTEUS, "forearm")],
+    [
+        (ROVER_MIT, "left_wheel"),
+        (ROVER, "upper_arm"),
+        (ROVER_MOTEUS, "forearm"),
+        (ROVER_ODRIVE, "turret"),
+    ],
 )
 def test_late_links_are_stopped_before_any_torque_has_done_much(file, axis, at, name):
     """So soon that no torque of the drive, its largest included, would exceed the bound."""

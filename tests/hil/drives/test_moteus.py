@@ -78,7 +78,7 @@ class Motor(EmulatedMoteus):
         return []
 
     def _expire(self, now):
-        late = self._late + self.later * bool(abs(self._command[0x022]) > 0.01)
+        late = self._late + (self.later if abs(self._command[0x022]) > 0.01 else 0.0)
         if self.mode == 10 and now >= late and self.works > 0:
             self.works -= 1
             self._scale *= self.late_again

@@ -35,7 +35,7 @@ from tests.hil.drives._stations import (
     virtual_pair,
 )
 
-KINDS = "cia402", "mit", "moteus"
+KINDS = "cia402", "mit", "moteus", "odrive"
 """Kinds that are built in."""
 
 

@@ -39,6 +39,7 @@ FILES = [
     "rover_rig/rig.toml",
     "rover_rig/rig_mit.toml",
     "rover_rig/rig_moteus.toml",
+    "rover_rig/rig_odrive.toml",
     "floater_rig/rig.toml",
 ]
 PAGE = (ROOT / "docs" / "rig_files.md").read_text(encoding="utf-8")
@@ -248,9 +249,10 @@ def test_a_registered_kind_of_drive_is_accepted(
     table = whole()
     for axis in table["axes"]:
         axis["drive"] = "acme"
-    with pytest.raises(RigFileError, match=r"cia402, mit, moteus.*got `acme`.*register_drive"):
+    with pytest.raises(RigFileError, match=r"moteus, odrive.*got `acme`.*register_drive"):
         load_rig(saved(table, tmp_path))
-    monkeypatch.setattr("hil.rig._load.drive_kinds", lambda: ("cia402", "mit", "moteus", "acme"))
+    kinds = "cia402", "mit", "moteus", "odrive", "acme"
+    monkeypatch.setattr("hil.rig._load.drive_kinds", lambda: kinds)
     assert load_rig(saved(table, tmp_path)).axes[0].drive == "acme"
 
 
@@ -281,7 +283,7 @@ def test_a_file_registers_a_kind_of_drive_once(tmp_path: Path) -> None:
         rig = load_rig(acme(folder, "acme.py", acme=ACME))
         assert rig.drive_modules == (folder / "acme.py",)
         assert rig.axes[0].drive == "acme"
-    assert drive_kinds() == ("cia402", "mit", "moteus", "acme")
+    assert drive_kinds() == ("cia402", "mit", "moteus", "odrive", "acme")
     assert pickle.loads(pickle.dumps(_registry._KINDS["acme"])) is _registry._KINDS["acme"]
     assert [path.name for path in tmp_path.glob("**/*.pyc")] == []
 
@@ -326,7 +328,7 @@ def test_a_file_that_changes_after_its_import_is_reported(tmp_path: Path) -> Non
 @pytest.mark.usefixtures("kinds")
 def test_a_kind_that_no_file_registers_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
-        RigFileError, match=r"\(cia402, mit, moteus, acme\), got `zebu`.*`drive_modules`"
+        RigFileError, match=r"\(cia402, mit, moteus, odrive, acme\), got `zebu`.*`drive_modules`"
     ):
         load_rig(acme(tmp_path, "acme.py", drive="zebu", acme=ACME))
 
@@ -608,7 +610,26 @@ def test_parts_that_do_not_fit_moteus_drives_are_refused(
     assert re.search(message, str(refused(edit, tmp_path, "rig_moteus.toml")))
 
 
-@pytest.mark.parametrize("name", ["rig.toml", "rig_mit.toml"])
+ENDPOINTS = {"firmware": "0.6.10", "watchdog_timeout": 301, "enable_watchdog": 300}
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (put("axes.2.node", 63), r"from 1 to 62, got 63"),
+        (put("axes.2.rated_torque", 1.0), r"no such field on an ODrive"),
+        (put("axes.2.endpoints", ENDPOINTS | {"enable_watchdog": 0}), r"from 1 to 65535"),
+        (put("axes.2.endpoints", {"firmware": "0.6.10"}), r"watchdog"),
+        (put("axes.2.endpoints", ENDPOINTS | {"timeout": 3}), r"unknown field `timeout`"),
+    ],
+)
+def test_parts_that_do_not_fit_odrives_are_refused(
+    edit: Edit, message: str, tmp_path: Path
+) -> None:
+    assert re.search(message, str(refused(edit, tmp_path, "rig_odrive.toml")))
+
+
+@pytest.mark.parametrize("name", ["rig.toml", "rig_mit.toml", "rig_odrive.toml"])
 def test_drives_with_classic_frames_have_no_second_bit_rate(name: str, tmp_path: Path) -> None:
     error = refused(put("bus.data_bitrate", 5_000_000), tmp_path, name)
     assert "classic frames" in error.cure
