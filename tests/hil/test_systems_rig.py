@@ -24,7 +24,7 @@ from hil.record.copies import recorded_rig
 from hil.replay import replay
 from hil.rig import load_rig
 from hil.session import SessionOptions, run_session
-from tests.hil.systems import gimbal, satellite
+from tests.hil.systems import gimbal, joints, satellite
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "crane_rig"
 TASKS = Path(__file__).parent / "systems"
@@ -71,6 +71,34 @@ def made(folder: Path, name: str, edit=str, axes: str = "") -> Path:
     return folder / "rig.toml"
 
 
+MIT = """
+[[axes]]
+name = "{name}"
+drive = "mit"
+node = {node}
+torque_rate_limit = 300.0
+watchdog_confirmed = true
+
+[axes.ranges]
+position = [-12.5, 12.5]
+velocity = [-50.0, 50.0]
+torque = [-3.0, 3.0]
+kp = [0.0, 500.0]
+kd = [0.0, 5.0]
+"""
+
+
+def joined(folder: Path, kind: str) -> Path:
+    """A rig of a joint of several freedoms, or of the chain that moves as it does."""
+    text = (TASKS / "joints.py").read_text(encoding="utf-8")
+    (folder / "task.py").write_text(text.replace('KIND = "cylindrical"', f'KIND = "{kind}"'))
+    task = cc.load_task(folder / "task.py")
+    head = HEAD.format(name=kind)
+    axes = [MIT.format(name=m.name, node=k) for k, m in enumerate(task.robot.motors, 1)]
+    (folder / "rig.toml").write_text(head + "".join(axes), encoding="utf-8")
+    return folder / "rig.toml"
+
+
 def driven(path: Path, folder: Path):
     options = SessionOptions(Mode.MOCK, folder=folder, heartbeat="auto")
     return run_session(load_rig(path), options), Record.load(folder)
@@ -92,6 +120,27 @@ def test_a_run_is_that_of_the_simulation(name, away, tmp_path):
     # The copies in the record suffice, if their code may run.
     with pytest.raises(RecordError, match="Python code"):
         recorded_rig(record.folder, record.manifest)
+    rig = recorded_rig(record.folder, record.manifest, allow_code=True)
+    assert replay(record, rig).passed
+
+
+@pytest.mark.parametrize("kind", ["cylindrical", "ball", "planar"])
+def test_joints_of_several_freedoms_are_driven_by_motors_on_shafts(kind, tmp_path, monkeypatch):
+    """The oracle of a chain is the simulation of the one joint that moves as the chain does."""
+    path = joined(tmp_path, kind)
+    result, record = driven(path, tmp_path / "record")
+    assert result.outcome.reason is Reason.END
+    rows = np.flatnonzero((record["state"] == State.RUN) & (record["elapsed"] > 0.1))
+    at = np.rint(record["elapsed"][rows] / 4e-3).astype(int)
+    monkeypatch.setattr(joints, "KIND", kind)
+    chained = joints.task()
+    oracle = joints.task(whole=kind in joints.WHOLE)
+    run, tool = oracle.simulate(), oracle.robot.bodies[-1].name
+    tip = chained.robot.bodies[-1].name
+    for q, other in list(zip(record["q"][rows], run.q[at], strict=True))[::10]:
+        pose = chained.robot.pose(q, tip)
+        assert np.abs(pose - oracle.robot.pose(other, tool)).max() < 6e-3
+    assert np.ptp(run.q[at], axis=0).max() > 0.1
     rig = recorded_rig(record.folder, record.manifest, allow_code=True)
     assert replay(record, rig).passed
 
