@@ -20,7 +20,15 @@ import numpy as np
 
 from concur.reduction._model import ReducedModel, check_model
 from concur.reduction._search import ROUNDING, Search, acting_on, read_tolerance
-from concur.robot import as_tree, joint_names, joint_place, joint_places, unknown_name
+from concur.robot import (
+    JointPlace,
+    Mechanism,
+    as_tree,
+    joint_names,
+    joint_place,
+    joint_places,
+    unknown_name,
+)
 
 SAMPLES = 6
 """Random states at which conservation is tested."""
@@ -220,14 +228,35 @@ def tested(search: Search, joint: str, tolerance: float, where: str) -> Conserva
         ),
         tolerance=tolerance,
     )
-    return replace(found, why=_evidence(found))
+    potential_of = _sources(search, place) if found.potential > tolerance else ""
+    return replace(found, why=_evidence(found, potential_of))
 
 
-def _evidence(found: Conservation) -> str:
+def _sources(search: Search, place: JointPlace) -> str:
+    """Name what of the potential energy changes along a joint: gravity, springs, or both."""
+    robot, first = search.model.system, search.model.first
+    if not isinstance(robot, Mechanism):
+        return "the potential energy changes along it"
+    parts = {"gravity": replace(robot, springs=()), "springs": replace(robot, gravity=(0, 0, 0))}
+    q = ca.SX.sym("q", robot.nq)
+    fields = first.momentum_fields(q)[:, [first.shape.index(i) for i in place.freedoms]]
+    slopes = [
+        ca.gradient(part.potential_energy(q), q).T @ robot.rate(q, fields[:, k])
+        for part in parts.values()
+        for k in range(fields.shape[1])
+    ]
+    pulls = ca.Function("pulls", [q], [ca.reshape(ca.vertcat(*slopes), -1, len(parts))])
+    samples = [np.abs(np.array(pulls(at))) for at, _, _ in search.states(11, SAMPLES)]
+    sizes = np.max(samples, axis=(0, 1))
+    names = [name for name, size in zip(parts, sizes, strict=True) if size > ROUNDING * sizes.max()]
+    return f"{' and '.join(names)} {'act' if names[-1] == 'springs' else 'acts'} along it"
+
+
+def _evidence(found: Conservation, potential_of: str) -> str:
     """What changes the momentum, each with its relative rate."""
     reasons = {
         "the inertia depends on it, or dampers act along it": found.metric,
-        "gravity or springs act along it": found.potential,
+        potential_of: found.potential,
         "reactions of the wheels act along it, the two-form's leg": found.form,
         "other drives act along it through the wheels": found.push,
     }

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import casadi as ca
 import mujoco
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from scipy.integrate import solve_ivp
 
 import concur as cc
 from concur.codegen import Batch, Rollout
+from concur.control._holding import spring_frequencies
 from concur.errors import (
     DescriptionError,
     OutputError,
@@ -24,6 +26,7 @@ from concur.errors import (
     SimulationError,
     UnknownNameError,
 )
+from concur.outputs import FunctionOutput
 from concur.reduction import conservation
 from concur.robot import Spring
 from concur.simulation import Integrator, Plant, forced_motion, loop_program
@@ -550,3 +553,109 @@ def test_zero_is_the_bound_of_numbers() -> None:
     assert Spring("a", 0.0, 1e-12).damping == 1e-12
     assert Spring("a", 1.0, rest=-0.1).rest == -0.1
     assert Spring(body="b", other="c", stiffness=1.0, rest=0.0).rest == 0.0
+
+
+def lever(stiffness: float, gravity: float = 0.0, limit: float = 4.0) -> cc.Servo:
+    """A law for the angle of one arm on a spring, which keeps its torque limit."""
+    arm = cc.Inertia(2.0, (0.25, 0, 0), moments=(0.01, 0.03, 0.03))
+    bodies = [
+        cc.Body("base", cc.joints.Fixed()),
+        cc.Body("arm", cc.joints.Revolute(Y), "base", inertia=arm, torque_limit=limit),
+    ]
+    springs = [Spring("arm", stiffness)] if stiffness else []
+    robot = cc.Mechanism("lever", bodies, gravity=(0, 0, -gravity), springs=springs)
+    q = ca.SX.sym("q", 1)
+    angle = FunctionOutput("angle", ca.Function("angle", [q], [q]), "SO2")
+    rules = cc.Constraints()
+    return cc.Servo(cc.reduce(robot), [angle], 40.0, 12.0, torque_limits=True, constraints=rules)
+
+
+@pytest.mark.parametrize("gravity", [0.0, 9.81])
+@pytest.mark.parametrize(("goal", "reached"), [(0.15, True), (0.9, False)])
+def test_the_torque_that_holds_a_spring_stays_within_its_limit(
+    gravity: float, goal: float, reached: bool
+) -> None:
+    """Where 0.99 of the limit holds spring and weight, the arm stops; before that it arrives."""
+    limit = 4.0 + 2.0 * gravity * 0.25
+    law = lever(20.0, gravity, limit)
+    run = cc.simulate(law.model.robot, law, cc.references.hold([goal]), 3.0, [0.0], [0.0], dt=2e-3)
+    held = 20.0 * run.q[:, 0] - 2.0 * gravity * 0.25 * np.cos(run.q[:, 0])
+    assert np.abs(held).max() < 0.99 * limit * (1 + 1e-6)
+    if reached:
+        assert run.q[-1, 0] == pytest.approx(goal, abs=1e-3)
+    else:
+        assert abs(held[-1]) == pytest.approx(0.99 * limit, rel=1e-6)
+        assert abs(run.q[-1, 0] - goal) > 0.1
+
+
+def test_the_rate_of_the_approach_is_that_of_the_arm_on_its_spring() -> None:
+    """k / (I + m l^2), whatever the gear of the motor and the length of the arm."""
+    inertia = 0.03 + 2.0 * 0.25**2
+    for stiffness in (2.0, 20.0):
+        found = spring_frequencies(lever(stiffness))
+        assert found == pytest.approx([stiffness / inertia], rel=1e-12)
+
+
+def test_conservation_tells_gravity_from_springs() -> None:
+    arm = cc.Inertia(2.0, (0.25, 0, 0), moments=(0.01, 0.03, 0.03))
+    bodies = [
+        cc.Body("base", cc.joints.Fixed()),
+        cc.Body("a", cc.joints.Revolute(Y), "base", inertia=arm),
+        cc.Body("b", cc.joints.Revolute(Y), "a", cc.Pose((0.5, 0, 0)), arm),
+    ]
+    for gravity, springs, text in (
+        (9.81, [], "gravity acts along it"),
+        (0.0, [Spring("a", 3.0)], "springs act along it"),
+        (9.81, [Spring("a", 3.0)], "gravity and springs act along it"),
+        (9.81, [Spring("b", 3.0)], "gravity acts along it"),
+    ):
+        given = {"gravity": (0.0, 0.0, -gravity), "springs": springs, "actuated": ["b"]}
+        found = conservation(cc.reduce(cc.Mechanism("arm", bodies, **given)), "a")
+        assert not found.conserved
+        parts = [part for part in found.why.split("; ") if "gravity" in part or "spring" in part]
+        assert [part.split(" (")[0] for part in parts] == [text]
+
+
+UNNAMED = """
+<mujoco model="unnamed">
+  <worldbody>
+    <body name="base">
+      <geom type="sphere" size="0.1" mass="5" contype="0" conaffinity="0"/>
+      <body name="one"><joint type="hinge" axis="0 1 0" stiffness="{0}" springref="0.2"/>
+        <inertial pos="0.2 0 0" mass="1" diaginertia="0.1 0.1 0.1"/>
+        <body name="two" pos="0.4 0 0"><joint type="{kind}" {axis} stiffness="{1}"/>
+          <inertial pos="0.1 0 0" mass="1" diaginertia="0.1 0.1 0.1"/>
+        </body>
+      </body>
+    </body>
+  </worldbody>
+</mujoco>
+"""
+
+
+def test_springs_of_joints_without_names_are_all_read(tmp_path: Path) -> None:
+    """In MuJoCo both pull; none is counted for the other that has no name either."""
+    file = tmp_path / "unnamed.xml"
+    text = UNNAMED.format(3.0, 7.0, kind="slide", axis='axis="1 0 0"')
+    file.write_text(text, encoding="utf-8")
+    robot = cc.load(file)
+    assert sorted(s.stiffness for s in robot.springs) == [3.0, 7.0]
+    model = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    model.opt.gravity[:] = 0.0
+    data.qpos[:] = q = np.array([0.5, 0.03])
+    mujoco.mj_forward(model, data)
+    plain = replace(robot, gravity=(0.0, 0.0, 0.0))
+    found = np.linalg.solve(plain.mass_matrix(q), -plain.bias(q, np.zeros(2)))
+    np.testing.assert_allclose(found, data.qacc, atol=1e-9)
+
+
+def test_a_spring_that_is_not_read_is_refused_beside_one_without_a_name_that_is(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "unnamed.xml"
+    file.write_text(UNNAMED.format(3.0, 7.0, kind="ball", axis=""), encoding="utf-8")
+    with pytest.raises(DescriptionError, match="stiffness"):
+        cc.load(file)
+    file.write_text(UNNAMED.format(3.0, 0.0, kind="ball", axis=""), encoding="utf-8")
+    assert [s.stiffness for s in cc.load(file).springs] == [3.0]
