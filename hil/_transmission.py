@@ -159,8 +159,8 @@ def _columns(robot: Machine, refuse: Refusal) -> list[dict[str, float]]:
             "task",
             "a robot whose motors move joints",
             f"the thruster `{thrusters[0]}`",
-            "A drive of a rig measures and turns a shaft, and thrust changes the momentum from which "
-            "the base follows. Simulate this robot, or export its tick.",
+            "A drive of a rig measures and turns a shaft, and thrust changes the momentum from "
+            "which the base follows. Simulate this robot, or export its tick.",
         )
     found = [motors[n].ratios if n in motors else {n: 1.0} for n in robot.control_names]
     if isinstance(robot, Mechanism):
