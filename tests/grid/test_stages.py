@@ -1,9 +1,12 @@
-"""Systems without bodies x stages of the chain: each runs, or is refused with the reason."""
+"""Systems without bodies, and a robot with springs, by stages of the chain.
+
+Each runs, or is refused with the reason.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ from concur.errors import ConcurError
 from concur.formulations import Factor
 from concur.io import Task
 from concur.outputs import FunctionOutput
+from concur.proofs import Statement, prove
 from concur.show.viewer import Film
 from concur.simulation import Plant
 from concur.worlds import Quantity, Requirement, Uncertainty
@@ -33,7 +37,7 @@ from hil.session import SessionOptions, run_session
 class Chain:
     """A system with an output that it can follow from a start."""
 
-    system: cc.LagrangianSystem
+    system: Any
     index: slice
     group: str
     goal: tuple[float, ...]
@@ -168,12 +172,37 @@ def _skate() -> Chain:
     return Chain(system, slice(2, 3), "SO2", (0.4,), (0.1, 0.2, 0.3))
 
 
+def _springs() -> Chain:
+    """An arm with a spring on a joint and one between its ends, under gravity."""
+    arm = cc.Inertia(0.5, (0.25, 0, 0), moments=(0.01, 0.03, 0.03))
+    y = (0.0, 1.0, 0.0)
+    bodies = [
+        cc.Body("base", cc.joints.Fixed()),
+        cc.Body("upper", cc.joints.Revolute(y), "base", inertia=arm),
+        cc.Body("lower", cc.joints.Revolute(y), "upper", cc.Pose((0.5, 0, 0)), arm),
+    ]
+    springs = [
+        cc.robot.Spring("upper", 5.0, 0.1, 0.3),
+        cc.robot.Spring(None, 10.0, 0.4, 0.4, "lower", (0.3, 0, 0), "base", (0, 0, 0.5)),
+    ]
+    robot = cc.Mechanism(
+        "elbow",
+        bodies,
+        gravity=(0, 0, -9.81),
+        actuated=(),
+        motors=_motors("upper", "lower"),
+        springs=springs,
+    )
+    return Chain(robot, slice(0, 2), "R2", (0.4, -0.9), (0.2, -1.2))
+
+
 SYSTEMS: dict[str, Callable[[], Chain]] = {
     "links": _links,
     "pendulum on a two-sphere": _pendulum,
     "floater with a stage": _staged,
     "skate": _skate,
     "floater with a passive rotor": _passive,
+    "arm with springs": _springs,
 }
 
 
@@ -239,7 +268,7 @@ def _rig(s: Chain, folder: Path) -> bool:
     part = ".measured" if s.measured else ""
     text = f"from tests.grid.test_stages import chain\n\ntask = chain({name!r}){part}.task()\n"
     (folder / "task.py").write_text(text, encoding="utf-8")
-    lines, places = RIG.format(name=name.replace(" ", "-")), own.system.coordinate_names
+    lines, places = RIG.format(name=name.replace(" ", "-")), own.system.freedom_names
     for node, control in enumerate(own.system.control_names, 1):
         label = control.removesuffix(" drive")
         offset = 50.0 * own.start[places.index(label)] if label in places else 0.0
@@ -251,6 +280,12 @@ def _rig(s: Chain, folder: Path) -> bool:
     record = Record.load(folder / "record")
     moved = np.ptp(record["q"][record["state"] == State.RUN], axis=0)
     return result.outcome.reason is Reason.END and moved.any() and replay(record, rig).passed
+
+
+def _proof(s: Chain, folder: Path) -> bool:
+    size = s.law.size
+    statement = Statement((0.1,) * size, (0.1,) * size, 0.1)
+    return bool(prove(s.law, s.reference, 0.1, s.start, np.zeros(s.model.ns), statement))
 
 
 STAGES: dict[str, Callable[[Chain, Path], bool]] = {
@@ -266,12 +301,24 @@ STAGES: dict[str, Callable[[Chain, Path], bool]] = {
     "viewer": lambda s, folder: Film.of(s.run) is not None,
     "campaign": _campaign,
     "rig": _rig,
+    "proof of a task": _proof,
 }
 
 REFUSED = {
     "floater with a passive rotor": "expected at least 2 controls",
 }
 """What physics forbids: one motor cannot determine two velocities of the shape."""
+
+BODIES = "a tree of bodies"
+REFUSED_BY_PROOFS = {
+    "links": BODIES,
+    "pendulum on a two-sphere": BODIES,
+    "floater with a stage": BODIES,
+    "skate": BODIES,
+    "floater with a passive rotor": "expected at least 2 controls",
+    "arm with springs": "outputs R2 of the base and R3",
+}
+"""Proofs of tasks are for rovers and floaters with an arm; springs of these are refused by name."""
 
 REFUSED_BY_RIGS = {
     "floater with a passive rotor": "expected at least 2 controls",
@@ -286,11 +333,29 @@ REFUSED_BY_RIGS = {
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_each_system_goes_through_the_chain(name: str, stage: str, tmp_path: Path) -> None:
     system = chain(name)
-    reasons = REFUSED if stage not in ("model", "unit of the plant", "rig") else {}
-    reason = (REFUSED_BY_RIGS if stage == "rig" else reasons).get(name)
+    own = {
+        "model": {},
+        "unit of the plant": {},
+        "rig": REFUSED_BY_RIGS,
+        "proof of a task": REFUSED_BY_PROOFS,
+    }
+    reason = own.get(stage, REFUSED).get(name)
     if reason is not None:
         with pytest.raises(ConcurError) as caught:
             STAGES[stage](system, tmp_path)
         assert reason in str(caught.value)
         return
     assert STAGES[stage](system, tmp_path)
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("file", ["rover_arm", "free_floater"])
+def test_proofs_of_tasks_refuse_springs_by_name(file: str) -> None:
+    task = cc.load_task(f"examples/{file}.toml")
+    joint = task.servo.model.shape_names[-1]
+    robot = replace(task.robot, springs=[cc.robot.Spring(joint, 1.0)])
+    law = replace(task.servo, model=cc.reduce(robot, momentum=task.momentum))
+    size = law.size
+    statement = Statement((1e-3,) * size, (1e-3,) * size, 0.1)
+    with pytest.raises(ConcurError, match=f"a robot without springs, got {joint}"):
+        prove(law, task.reference, task.duration, task.q0, task.s0, statement)
