@@ -154,8 +154,8 @@ def _hash(document: Mapping[str, Any]) -> str:
 
 
 def rig_hash(rig: Rig) -> str:
-    """Hash of what commissioning is about: motors with their joints, drives, bus and robot."""
-    bus = rig.bus.interface, rig.bus.channel, rig.bus.bitrate
+    """Hash of what commissioning is about: motors with their joints, drives, buses and robot."""
+    buses = [(bus.interface, bus.channel, bus.bitrate) for bus in rig.buses]
     found, source = rig.transmission, rig.task.source
     ratios = found.motors, found.joints, found.ratios.tolist()
     files = [path.read_bytes() for path in rig.drive_modules]
@@ -168,7 +168,7 @@ def rig_hash(rig: Rig) -> str:
     if is_python(rig.task.path):
         files.append(str(fingerprint("robot", rig.task.robot)).encode())
     parts = sorted(hashlib.sha256(content).hexdigest() for content in files)
-    return hashlib.sha256(repr((rig.axes, ratios, bus, parts)).encode()).hexdigest()
+    return hashlib.sha256(repr((rig.axes, ratios, buses, parts)).encode()).hexdigest()
 
 
 def commission_file(rig: Rig) -> Path:
@@ -202,7 +202,7 @@ def load_commission(rig: Rig) -> Commission:
         raise refusal("the result of a commissioning", f"an invalid file ({error})") from error
     if found.rig != rig_hash(rig):
         raise refusal(
-            f"motors, drives, bus and robot of rig `{rig.name}`", "those of another rig or robot"
+            f"motors, drives, buses and robot of rig `{rig.name}`", "those of another rig or robot"
         )
     for axis in rig.axes:
         own = axes.get(axis.name)

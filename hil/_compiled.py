@@ -35,7 +35,7 @@ class CompiledController(Controller):
         self._held_since = float("nan")
 
     def _loop(self) -> None:
-        if self.bus.echoes is not False:
+        if self.links.echo:
             self.place = "Python: the adapter echoes sent frames"
             super()._loop()
             return
@@ -48,7 +48,7 @@ class CompiledController(Controller):
             reason = reason or Reason.CLOCK
         self._c.shared.stop = int(reason)
         try:
-            self._c.start(self.plan, self.drives, self.bus, self.ring, priority, self.resets)
+            self._c.start(self.plan, self.drives, self.links, self.ring, priority, self.resets)
             if priority:  # the loop precedes its supervisor
                 below = os.SCHED_FIFO if priority > 1 else os.SCHED_OTHER
                 with suppress(OSError):

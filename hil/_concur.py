@@ -83,6 +83,7 @@ if TYPE_CHECKING:
         FileName,
         InFiles,
         NotNegative,
+        OneOrMore,
         Positive,
         Refusal,
         Text,
@@ -111,8 +112,8 @@ _PLACES = {
     "concur.io": "Task is_python load_task",
     "concur.system": "System",
     "concur.tables": (
-        "Expected FileName InFiles NotNegative Positive Refusal Text build fault missing_file "
-        "read_toml suggest unknown"
+        "Expected FileName InFiles NotNegative OneOrMore Positive Refusal Text build fault "
+        "missing_file read_toml suggest unknown"
     ),
     "concur.groups": "quaternion se3",
     "concur.mcap": "Quantity write_mcap",

@@ -32,8 +32,8 @@ BUS_OFF, RESTARTED = 0x40, 0x100
 """Classes of Linux' error frames (linux/can/error.h)."""
 
 
-def may_have_drives(settings: BusSettings) -> bool:
-    """Whether a bus may have motors: every bus except those that are surely software only.
+def can_have_drives(settings: BusSettings) -> bool:
+    """Whether a bus of python-can may have motors: all but those that are surely software only.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def plain_bus(interface: str, channel: str, options: Mapping[str, Any]) -> can.B
 
 
 def open_bus(settings: BusSettings, clock: Clock | None = None) -> Bus:
-    """Open the bus of a rig.
+    """Open a bus of python-can.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def open_bus(settings: BusSettings, clock: Clock | None = None) -> Bus:
         bus = plain_bus(settings.interface, settings.channel, bus_options(settings))
     except (can.CanError, OSError, ValueError, ImportError, TypeError) as error:
         raise BusError(
-            f"bus `{settings.interface}`, channel `{settings.channel}`",
+            str(settings),
             expected="an interface of python-can that can be opened",
             came=f"{type(error).__name__}: {error}",
             cure="Check the cable, the adapter's driver and `[bus]` of the rig file; without "
@@ -197,6 +197,13 @@ class Bus:
             The descriptor.
         """
         return self.bus.connect() if isinstance(self.bus, DatagramBus) else int(self.bus.fileno())
+
+    def fileno(self) -> int:
+        """File descriptor that becomes readable when a frame arrives; -1: none."""
+        try:
+            return int(self.bus.fileno())
+        except NotImplementedError:
+            return -1
 
     @property
     def is_off(self) -> bool:

@@ -79,10 +79,11 @@ class DriveError(RigError):
     >>> from hil.clock import SteppedClock
     >>> from hil.drives import make_drives
     >>> rig, clock = hil.load_rig("examples/rover_rig/rig.toml"), SteppedClock()
-    >>> rig = replace(rig, bus=replace(rig.bus, interface="virtual", channel="drives", options={}))
-    >>> with open_bus(rig.bus, clock) as bus:
+    >>> bus = replace(rig.buses[0], interface="virtual", channel="drives", options={})
+    >>> rig = replace(rig, buses=(bus,))
+    >>> with open_bus(bus, clock) as link:
     ...     try:
-    ...         make_drives(rig)[0].prepare(bus)
+    ...         make_drives(rig)[0].prepare(link)
     ...     except hil.errors.DriveError as error:
     ...         print(error.came)
     no answer after 3 requests (No SDO response received)
@@ -101,11 +102,12 @@ class UnitError(DriveError):
     >>> from hil.drives import make_drives
     >>> from hil.emulator import DriveSettings
     >>> rig, clock = hil.load_rig("examples/rover_rig/rig.toml"), SteppedClock()
-    >>> rig = replace(rig, bus=replace(rig.bus, interface="virtual", channel="units", options={}))
+    >>> bus = replace(rig.buses[0], interface="virtual", channel="units", options={})
+    >>> rig = replace(rig, buses=(bus,))
     >>> wrong = {"left_wheel": DriveSettings(counts=4000)}
-    >>> with hil.World(rig, clock, settings=wrong), open_bus(rig.bus, clock) as bus:
+    >>> with hil.World(rig, clock, settings=wrong), open_bus(bus, clock) as link:
     ...     try:
-    ...         make_drives(rig)[0].prepare(bus)
+    ...         make_drives(rig)[0].prepare(link)
     ...     except hil.errors.UnitError as error:
     ...         print(error.expected, "not", error.came)
     4096 not 4000

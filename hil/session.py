@@ -19,12 +19,12 @@ from hil._machine import base_of
 from hil._plan import Plan, sample_plan
 from hil._proof import load_proof
 from hil._pushes import pushed_plan
-from hil.bus import may_have_drives, open_bus
 from hil.clock import Clock, MonotonicClock, SteppedClock
 from hil.controller import Controller, Mode, Outcome
 from hil.drives import make_drives
 from hil.emulator import Fault, World, scheduled_faults
 from hil.errors import ArmError
+from hil.links import may_have_drives, open_links
 from hil.operator import OperatorChannel
 from hil.reasons import Reason
 from hil.record.recorder import Recorder
@@ -176,7 +176,7 @@ def run_session(
     >>> result.outcome.reason.name
     'END'
     """
-    emulated = options.emulated and not may_have_drives(rig.bus)
+    emulated = options.emulated and not may_have_drives(rig)
     if options.heartbeat == "auto" and not (emulated or options.mode is Mode.MOCK):
         raise ArmError(
             f"rig `{rig.name}`, operator",
@@ -187,6 +187,7 @@ def run_session(
         )
     report = progress or (lambda _, __: None)
     mock = options.mode is Mode.MOCK
+    wired = rig  # with the buses of the rig file
     if mock:
         rig = mocked(rig)
         scheduled_faults(rig, options.faults)  # reject a wrong axis before compiling the law
@@ -199,10 +200,9 @@ def run_session(
             proof.require(rig, rehearsal=mock)
         report("proof", 1.0)
     known, commissions = None, issubclass(controller, Commissioner)
-    if options.mode is Mode.DRIVE and not commissions and may_have_drives(rig.bus):
+    if options.mode is Mode.DRIVE and not commissions and may_have_drives(rig):
         known = load_commission(rig)
-    drives = make_drives(rig)
-    refuse_overload(rig, drives)
+    refuse_overload(wired, make_drives(wired))
     report("reference", 0.0)
     if commissions:
         plan: Plan = pushed_plan(rig, law)
@@ -229,10 +229,10 @@ def run_session(
             pose = stack.enter_context(PoseReceiver(rig.pose, base.name))
         if mock:
             _emulate(stack, rig, clock, pose, options.faults)
-        bus = stack.enter_context(open_bus(rig.bus, clock))
+        links = stack.enter_context(open_links(rig, clock))
         where = ""  # the loop runs in Python, with the reason
         if options.mode is Mode.DRIVE and controller is Controller:
-            why = why_in_python(rig, law, bus)
+            why = why_in_python(rig, law, links)
             if not isinstance(clock, MonotonicClock):
                 why = "its clock is that of the emulated rig"
             where = f"Python: {why}" if why else ""
@@ -263,8 +263,8 @@ def run_session(
             law,
             tick,
             plan,
-            drives,
-            bus,
+            make_drives(rig),
+            links,
             recorder.ring,
             mode=options.mode,
             operator=operator,
@@ -285,7 +285,7 @@ def run_session(
 
 
 def mocked(rig: Rig) -> Rig:
-    """Copy a rig for mode MOCK: on a bus in this process, without real-time settings.
+    """Copy a rig for mode MOCK: on buses in this process, without real-time settings.
 
     Parameters
     ----------
@@ -295,14 +295,17 @@ def mocked(rig: Rig) -> Rig:
     Returns
     -------
     Rig
-        A copy on a new virtual bus, without real-time priority.
+        A copy on new virtual buses, without real-time priority.
     """
     pose = None if rig.pose is None else dataclasses.replace(rig.pose, host="127.0.0.1", port=0)
+    channel = f"mock-{secrets.token_hex(4)}"
+    buses = tuple(
+        dataclasses.replace(bus, interface="virtual", channel=f"{channel}-{k}", options={})
+        for k, bus in enumerate(rig.buses)
+    )
     return dataclasses.replace(
         rig,
-        bus=dataclasses.replace(
-            rig.bus, interface="virtual", channel=f"mock-{secrets.token_hex(4)}", options={}
-        ),
+        buses=buses,
         loop=dataclasses.replace(rig.loop, priority=0, lock_memory=False),
         pose=pose,
     )

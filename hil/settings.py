@@ -7,7 +7,7 @@ the constructors. `hil.rig._checks` checks conditions across tables.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
@@ -121,6 +121,9 @@ class AxisTable:
         124, or of an axis of an ODrive, 1 to 62. Example: `3`.
     torque_rate_limit : float
         Largest rate of the motor's torque or force, N m/s or N/s. Example: `600.0`.
+    bus : str, optional
+        Name of the drive's bus; required if the rig has several. Default: the only bus. Example:
+        `"arm"`.
     torque_share : float, optional
         Share of the motor's largest torque that the rig uses. Example: `0.3`.
     speed_share : float, optional
@@ -195,6 +198,7 @@ class AxisTable:
     drive: Text
     node: Annotated[int, Ge(1), Le(2047), Expected("a whole number from 1 to 2047")]
     torque_rate_limit: Positive
+    bus: Text = ""
     torque_share: Used = 1.0
     speed_share: Used = 1.0
     direction: Literal[1, -1] = 1
@@ -227,7 +231,11 @@ class Axis(AxisTable):
         As in `AxisTable`.
     node : int
         As in `AxisTable`.
-    torque_rate_limit, torque_share, speed_share : float
+    torque_rate_limit : float
+        As in `AxisTable`.
+    bus : str
+        As in `AxisTable`.
+    torque_share, speed_share : float
         As in `AxisTable`.
     direction : int
         As in `AxisTable`.
@@ -285,7 +293,7 @@ class Axis(AxisTable):
 
 @dataclass(frozen=True)
 class BusSettings:
-    """The bus of the drives.
+    """A bus of drives: a table `[bus]`, or one of several tables `[[bus]]`.
 
     Parameters
     ----------
@@ -305,6 +313,9 @@ class BusSettings:
         Largest fraction of the time of the bus that is used in the worst case. Example: `0.7`.
     options : mapping, optional
         Further arguments of `can.Bus`. Default: none. Example: `{ port = 43113 }`.
+    name : str, optional
+        Name, for the field `bus` of the axes; required if there are several buses. Default: none.
+        Example: `"arm"`.
     """
 
     _cures: ClassVar[Mapping[str, str]] = {
@@ -322,6 +333,11 @@ class BusSettings:
     ] = 0
     largest_load: Annotated[float, Gt(0.0), Le(1.0), Expected("a number above 0, at most 1")] = 0.8
     options: Annotated[Mapping[str, Any], Expected("a table")] = field(default_factory=dict)
+    name: Text = ""
+
+    def __str__(self) -> str:
+        name = f"`{self.name}`, interface " if self.name else ""
+        return f"bus {name}`{self.interface}`, channel `{self.channel}`"
 
 
 @dataclass(frozen=True)
@@ -579,7 +595,7 @@ class EmulatorSettings:
 
 @dataclass(frozen=True, eq=False)
 class Rig:
-    """A robot's motors on a bus, and their task; read by `load_rig`.
+    """A robot's motors on their buses, and their task; read by `load_rig`.
 
     Parameters
     ----------
@@ -591,8 +607,8 @@ class Rig:
         Robot, references and gains.
     axes : tuple of Axis
         One axis for each motor, in the order of the robot's controls.
-    bus : BusSettings
-        Adapter and bit rate.
+    buses : tuple of BusSettings
+        Adapter and bit rate of each bus, in the order of the rig file.
     loop : LoopSettings
         Rate, and requests to the operating system.
     policies : Policies
@@ -626,7 +642,7 @@ class Rig:
     path: Path
     task: Task
     axes: tuple[Axis, ...]
-    bus: BusSettings
+    buses: tuple[BusSettings, ...]
     loop: LoopSettings = LoopSettings()
     policies: Policies = Policies()
     operator: OperatorSettings = OperatorSettings()
@@ -637,6 +653,28 @@ class Rig:
     certificate: Path | None = None
     proof: Path | None = None
     drive_modules: tuple[Path, ...] = ()
+
+    @cached_property
+    def bus_of(self) -> tuple[int, ...]:
+        """Index of the bus of each axis."""
+        names = [bus.name for bus in self.buses]
+        return tuple(names.index(axis.bus) if axis.bus else 0 for axis in self.axes)
+
+    def on(self, bus: int) -> Rig:
+        """The rig with one of its buses, and the axes on it alone.
+
+        Parameters
+        ----------
+        bus : int
+            Index of the bus.
+
+        Returns
+        -------
+        Rig
+            A copy.
+        """
+        axes = [axis for axis, own in zip(self.axes, self.bus_of, strict=True) if own == bus]
+        return replace(self, axes=tuple(axes), buses=(self.buses[bus],))
 
     @cached_property
     def transmission(self) -> Transmission:

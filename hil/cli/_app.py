@@ -257,14 +257,13 @@ def export(
 
 
 @_command(
-    "Example: concur-rig bench examples/rover_rig/rig.toml --rate 1000 --links 2\n\n"
+    "Example: concur-rig bench examples/rover_rig/rig.toml --rate 1000\n\n"
     "Exit status: 0 the machine holds the rate, 1 it does not, 2 bad input."
 )
 def bench(
     rig: RigFile,
     rate: Annotated[float | None, typer.Option(min=1.0, max=10000.0)] = None,
     seconds: Annotated[float, typer.Option(min=0.1, max=86400.0)] = 10.0,
-    links: Annotated[int, typer.Option(min=1, max=16)] = 1,
     out: Path | None = None,
     as_json: AsJson = False,
 ) -> Any:
@@ -276,15 +275,13 @@ def bench(
         Rate in Hz; default: that of the rig.
     seconds : float
         Duration in s.
-    links : int
-        Number of links, among which the axes are divided.
     out : path, optional
         Folder of a record of the run, for `replay`; default: no record.
     """
     from hil.rig import load_rig
     from hil.spine import bench_rig
 
-    return bench_rig(load_rig(rig), rate, seconds, links, out)
+    return bench_rig(load_rig(rig), rate, seconds, out)
 
 
 @_command(f"Example: concur-rig replay rig-records/rover-20260101-120000\n\n{STATUS}")

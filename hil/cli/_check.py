@@ -14,14 +14,14 @@ from rich.table import Table
 
 from hil._certificate import TorqueBound, load_bound
 from hil._proof import Refusal, RigProof, load_proof
-from hil.bus import Bus, open_bus
 from hil.clock import MonotonicClock, SteppedClock
 from hil.controller import rehearse
 from hil.drives import AxisCheck, Drive, Finding, make_drives
 from hil.emulator import World
 from hil.errors import RigError
+from hil.links import Links, open_links
 from hil.rig import load_rig
-from hil.rig.busload import BusLoad, bus_load
+from hil.rig.busload import BusLoad, bus_loads
 from hil.session import mocked
 from hil.settings import Rig
 
@@ -41,7 +41,7 @@ class CheckResult:
     """Result of the checks of a rig before arming."""
 
     rig: Rig
-    load: BusLoad
+    loads: tuple[BusLoad, ...]
     checks: tuple[AxisCheck, ...]
     bound: TorqueBound | None
     proof: RigProof | None = None
@@ -49,8 +49,8 @@ class CheckResult:
     @property
     def passed(self) -> bool:
         """Whether bus load and proof permit to arm, and every drive matches the rig file."""
-        sound = self.load.fits and not any(check.finding in BAD for check in self.checks)
-        return sound and not self.refusals
+        sound = not any(check.finding in BAD for check in self.checks)
+        return sound and all(load.fits for load in self.loads) and not self.refusals
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:
@@ -62,7 +62,10 @@ class CheckResult:
         return {
             "rig": self.rig.name,
             "passed": self.passed,
-            "bus": {"share": self.load.share, "largest_rate": self.load.largest_rate},
+            "buses": [
+                {"name": load.name, "share": load.share, "largest_rate": load.largest_rate}
+                for load in self.loads
+            ],
             "checks": [
                 {
                     "axis": check.axis,
@@ -88,7 +91,8 @@ class CheckResult:
 
     def show(self, console: Console) -> None:
         """Print tables."""
-        console.print(escape(str(self.load)))
+        for load in self.loads:
+            console.print(escape(str(load)))
         console.print(limits_table(self.rig, self.bound))
         if self.proof is not None:
             show_proof(self.proof, self.rig.task.path, console)
@@ -170,6 +174,7 @@ def limits_table(rig: Rig, bound: TorqueBound | None) -> Table:
 def check_rig(path: Path, mock: bool) -> CheckResult:
     """Query every drive of a rig; `mock`: then prepare the emulated drives as for a run."""
     rig = load_rig(path)
+    loads = bus_loads(rig, make_drives(rig))
     clock = SteppedClock() if mock else MonotonicClock()
     checks: list[AxisCheck] = []
     with ExitStack() as stack:
@@ -177,21 +182,21 @@ def check_rig(path: Path, mock: bool) -> CheckResult:
             rig = mocked(rig)
             stack.enter_context(World(rig, clock))
         drives = make_drives(rig)
-        bus = stack.enter_context(open_bus(rig.bus, clock))
-        for drive in drives:
-            checks += drive.inspect(bus)
+        links = stack.enter_context(open_links(rig, clock))
+        for k, drive in enumerate(drives):
+            checks += drive.inspect(links.of(k))
         if mock and not any(check.finding in BAD for check in checks):
-            checks += _rehearsed(rig, drives, bus, checks)
+            checks += _rehearsed(rig, drives, links, checks)
     proof = load_proof(rig)
-    return CheckResult(rig, bus_load(rig, drives), tuple(checks), load_bound(rig), proof)
+    return CheckResult(rig, loads, tuple(checks), load_bound(rig), proof)
 
 
 def _rehearsed(
-    rig: Rig, drives: Sequence[Drive], bus: Bus, known: Sequence[AxisCheck]
+    rig: Rig, drives: Sequence[Drive], links: Links, known: Sequence[AxisCheck]
 ) -> list[AxisCheck]:
     """Rows of the preparation of emulated drives that queries do not have, or its error."""
     try:
-        found = rehearse(rig, drives, bus)
+        found = rehearse(rig, drives, links)
     except RigError as error:
         name = next((axis.name for axis in rig.axes if f"`{axis.name}`" in error.where), "*")
         what = error.where.partition(f"axis `{name}`, ")[2] or error.where

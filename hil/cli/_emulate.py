@@ -39,7 +39,7 @@ def emulate_rig(path: Path, duration: float | None, faults: Sequence[str]) -> No
     injected = tuple(Fault.read(text) for text in faults)
     stop = _Until(float("inf") if duration is None else time.monotonic() + duration)
     console.print(
-        f"{rig.name}: {len(rig.axes)} drives on {rig.bus.interface} {rig.bus.channel}; "
+        f"{rig.name}: {len(rig.axes)} drives on {', '.join(map(str, rig.buses))}; "
         "press Ctrl-C to end"
     )
     with console.status("starting") as status:

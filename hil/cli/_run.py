@@ -165,7 +165,7 @@ def run_rig(
         if emulate:
             _check_machine(rig, console)
             emulator = stack.enter_context(EmulatorProcesses(rig, injected))
-            clock = emulator.clock if rig.bus.interface != "datagram" else None
+            clock = emulator.clock if any(b.interface != "datagram" for b in rig.buses) else None
         report = stack.enter_context(progress(console))
         live = console.is_terminal and not as_json and kind is not Mode.MOCK
         options = SessionOptions(

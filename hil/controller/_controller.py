@@ -23,7 +23,6 @@ from hil._proof import StartRegion
 from hil._realtime import Granted, realtime
 from hil._stops import EFFECTS, is_power_lost
 from hil._torque import CycleTorque
-from hil.bus import Bus
 from hil.controller._exchange import Exchange
 from hil.controller._failures import Failures
 from hil.controller._law import LoopLaw
@@ -40,6 +39,7 @@ from hil.emulator import EmulationClock
 from hil.errors import ArmError
 from hil.guard import CLIPPED, Limits, Verdict, largest_speed
 from hil.latch import Action, Latch, Phase
+from hil.links import Links
 from hil.operator import OperatorChannel
 from hil.quality import LATE, PROMPT, Quality
 from hil.reasons import Reason, State
@@ -160,8 +160,8 @@ class Controller:
         The reference, sampled at the loop's period.
     drives : sequence of Drive
         One drive for each axis, in order.
-    bus : Bus
-        The open bus.
+    links : Links
+        The open buses.
     ring : Ring
         Ring that takes one row per cycle.
     mode : Mode
@@ -211,7 +211,7 @@ class Controller:
         tick: Tick,
         plan: Plan,
         drives: Sequence[Drive],
-        bus: Bus,
+        links: Links,
         ring: Ring,
         *,
         mode: Mode,
@@ -241,11 +241,11 @@ class Controller:
         if mode is Mode.DRIVE:
             rig.check_operator()
         self.rig, self.servo, self.tick, self.plan = rig, servo, tick, plan
-        self.drives, self.bus, self.ring, self.mode = tuple(drives), bus, ring, mode
+        self.drives, self.links, self.ring, self.mode = tuple(drives), links, ring, mode
         self.operator, self.pose, self.recording = operator, pose, recording
         self.resets, self.attended, self.start = resets, attended, start
         self.approve = approve
-        self.clock = bus.clock
+        self.clock = links.clock
         self.quality = Quality()
         self.latch = Latch.from_rig(rig)
         self.limits = Limits.from_rig(rig)
@@ -253,8 +253,8 @@ class Controller:
         self.checks: tuple[AxisCheck, ...] = ()
         self.left: list[str] = []
         self._talks = mode in (Mode.MOCK, Mode.DRIVE)
-        bus.silent = not self._talks
-        self._exchange = Exchange(rig, drives, bus, self._talks)
+        links.silent = not self._talks
+        self._exchange = Exchange(rig, drives, links, self._talks)
         self.feedback = self._exchange.feedback
         self._law = LoopLaw(servo, tick, plan, len(rig.axes))
         self._torque = CycleTorque(self.limits, rig.policies, rig.loop.period)
@@ -330,7 +330,7 @@ class Controller:
         self._arming.addressed = True
         # An interrupted preparation leads to the first cycle, which stops for the same reason.
         with suppress(_Interrupted), self._exchange.watching(self._interrupt):
-            self.checks = tuple(prepare_drives(self.drives, self.bus, self.resets, self.approve))
+            self.checks = tuple(prepare_drives(self.drives, self.links, self.resets, self.approve))
             if operator is not None:
                 await_heartbeat(self.rig, operator, clock, self._is_interrupted)
             # This is last, as the drives receive frames from now on.
@@ -396,7 +396,7 @@ class Controller:
     def _leave(self) -> None:
         """Send cycles without torque, then release each drive, also after errors."""
         if self._talks and self._arming.addressed:
-            self.left += release_drives(self.rig, self.drives, self.bus)
+            self.left += release_drives(self.rig, self.drives, self.links)
 
     # -- one cycle -----------------------------------------------------------------------------
 
@@ -433,7 +433,7 @@ class Controller:
             self.latch.stop(Reason.LATE)
             self.latch.remove_power()
         self._judge_and_act(start, reason)
-        quality.refused = self.bus.refused
+        quality.refused = self.links.refused
         compute = time.perf_counter() - started - exchange.waited - exchange.transfer
         quality.compute.add(compute)
         quality.transfer.add(exchange.transfer)
@@ -464,7 +464,7 @@ class Controller:
         if self._talks and self._exchange.late >= 0:
             return Reason.STALE
         patience = self.rig.policies.max_consecutive_faults
-        if self._talks and (self.bus.is_off or self._exchange.refused > patience):
+        if self._talks and (self.links.off >= 0 or self._exchange.refused > patience):
             return Reason.BUS_OFF
         if self._talks and self._asks_for_torque:
             feedback = self.feedback
@@ -649,6 +649,13 @@ class Controller:
         """Find the axis that causes a stop, for the record and the result."""
         feedback, latch = self.feedback, self.latch
         if latch.reason in CAUSES:
+            return
+        if latch.reason in (Reason.FOREIGN, Reason.BUS_OFF):
+            exchange, off = self._exchange, self.links.off
+            dead = off if off >= 0 else exchange.refuser
+            self._detail = str(
+                self.rig.buses[exchange.meddled if latch.reason is Reason.FOREIGN else dead]
+            )
             return
         found: dict[Reason, tuple[int, str]] = {verdict.reason: (verdict.axis, "")}
         fault = int(np.argmax(feedback.fault != 0))

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from hil.bus import Bus
 from hil.clock import Clock
 from hil.controller._exchange import Exchange
 from hil.drives import AxisCheck, Drive, Finding, Wanted
 from hil.errors import ArmError
+from hil.links import Links
 from hil.operator import OperatorChannel
 from hil.reasons import Reason
 from hil.settings import Rig
@@ -61,19 +61,22 @@ def await_heartbeat(
 
 def prepare_drives(
     drives: Sequence[Drive],
-    bus: Bus,
+    links: Links,
     resets: bool,
     approve: Callable[[Sequence[AxisCheck]], None] = lambda checks: None,
 ) -> list[AxisCheck]:
     """Write the settings of the drives, and test their watchdogs once `approve` has seen them."""
     checks: list[AxisCheck] = []
-    for drive in drives:
+    for k, drive in enumerate(drives):
         if resets:
-            drive.reset(bus)
-        checks += drive.prepare(bus)
+            drive.reset(links.of(k))
+        checks += drive.prepare(links.of(k))
     approve(checks)
-    for kind in dict.fromkeys(type(drive) for drive in drives):
-        checks += kind.prove([d for d in drives if type(d) is kind], bus)
+    groups: dict[tuple[int, type[Drive]], list[Drive]] = {}
+    for bus, drive in zip(links.bus_of, drives, strict=True):
+        groups.setdefault((bus, type(drive)), []).append(drive)
+    for (bus, kind), group in groups.items():
+        checks += kind.prove(group, links[bus])
     return checks
 
 
@@ -101,7 +104,7 @@ def check_round_trips(rig: Rig, exchange: Exchange) -> list[AxisCheck]:
     return found
 
 
-def rehearse(rig: Rig, drives: Sequence[Drive], bus: Bus) -> list[AxisCheck]:
+def rehearse(rig: Rig, drives: Sequence[Drive], links: Links) -> list[AxisCheck]:
     """Prepare emulated drives as before a run, measure their round trips, and release them.
 
     Parameters
@@ -110,8 +113,8 @@ def rehearse(rig: Rig, drives: Sequence[Drive], bus: Bus) -> list[AxisCheck]:
         The rig.
     drives : sequence of Drive
         One drive for each axis.
-    bus : Bus
-        The open bus.
+    links : Links
+        The open buses.
 
     Returns
     -------
@@ -124,25 +127,28 @@ def rehearse(rig: Rig, drives: Sequence[Drive], bus: Bus) -> list[AxisCheck]:
         If the rig may not be armed.
     """
     try:
-        checks = prepare_drives(drives, bus, resets=False)
-        return checks + check_round_trips(rig, Exchange(rig, drives, bus, talks=True))
+        checks = prepare_drives(drives, links, resets=False)
+        return checks + check_round_trips(rig, Exchange(rig, drives, links, talks=True))
     finally:
-        release_drives(rig, drives, bus)
+        release_drives(rig, drives, links)
 
 
-def release_drives(rig: Rig, drives: Sequence[Drive], bus: Bus) -> list[str]:
+def release_drives(rig: Rig, drives: Sequence[Drive], links: Links) -> list[str]:
     """Send cycles without torque, then release each drive, also after errors.
 
     Returns a sentence for each drive that did not confirm its release.
     """
-    clock, left = bus.clock, []
+    clock, left = links.clock, []
     for _ in range(rig.policies.shutdown_cycles):
-        for drive in drives:  # an error of one drive must not stop the frames to others
+        for k, drive in enumerate(
+            drives
+        ):  # an error of one drive must not stop the frames to others
             with suppress(Exception):
-                bus.send(drive.command(Wanted.OFF, 0.0))
+                links.of(k).send(drive.command(Wanted.OFF, 0.0))
         with suppress(Exception):
             clock.sleep_until(clock.now() + rig.loop.period)
-    for drive in drives:
+    for k, drive in enumerate(drives):
+        bus = links.of(k)
         refused, why = bus.refused, ""
         try:
             drive.release(bus)

@@ -21,7 +21,6 @@ from contextlib import suppress
 
 import can
 
-from hil.bus import Bus
 from hil.drives._cia402_cycle import Cia402Cycle
 from hil.drives._cia402_setup import POSITION, Cia402Setup, clear_fault
 from hil.drives._cia402_state import FAULTS, Controlword, state_of
@@ -29,6 +28,7 @@ from hil.drives._cia402_trial import try_watchdogs
 from hil.drives._drive import AxisCheck, Drive, Finding, Wanted
 from hil.drives._network import Nmt, SdoSession
 from hil.errors import DriveError
+from hil.links import Link
 
 
 class Cia402Drive(Cia402Cycle):
@@ -52,7 +52,7 @@ class Cia402Drive(Cia402Cycle):
         Last reported state.
     """
 
-    def inspect(self, bus: Bus) -> list[AxisCheck]:
+    def inspect(self, bus: Link) -> list[AxisCheck]:
         if bus.silent:
             return [self._check("drive", Finding.UNKNOWN, cure="Nothing is sent in this mode.")]
         try:
@@ -61,16 +61,16 @@ class Cia402Drive(Cia402Cycle):
             missing, expected = Finding.MISSING, "an answer to SDO"
             return [self._check("drive", missing, expected, error.came, error.cure)]
 
-    def _setup(self, bus: Bus) -> Cia402Setup:
+    def _setup(self, bus: Link) -> Cia402Setup:
         session = SdoSession(bus, self.axis.name, self.axis.node)
         return Cia402Setup(self.axis, session, self.rig.loop.period)
 
-    def reset(self, bus: Bus) -> None:
+    def reset(self, bus: Link) -> None:
         """Clear a fault by an edge of bit 7; `prepare` detects a fault that remains.
 
         Parameters
         ----------
-        bus : Bus
+        bus : Link
             The bus.
         """
         node = SdoSession(bus, self.axis.name, self.axis.node)
@@ -80,7 +80,7 @@ class Cia402Drive(Cia402Cycle):
             if status is not None and state_of(status) in FAULTS:
                 clear_fault(node)
 
-    def prepare(self, bus: Bus) -> list[AxisCheck]:
+    def prepare(self, bus: Link) -> list[AxisCheck]:
         """Switch the drive off, inspect it, write the loop's settings, read each value back.
 
         Settings of earlier runs are written again, as a power cycle in between would have erased
@@ -89,7 +89,7 @@ class Cia402Drive(Cia402Cycle):
 
         Parameters
         ----------
-        bus : Bus
+        bus : Link
             The open bus.
 
         Returns
@@ -126,10 +126,10 @@ class Cia402Drive(Cia402Cycle):
         return checks
 
     @classmethod
-    def prove(cls, drives: Sequence[Drive], bus: Bus) -> list[AxisCheck]:
+    def prove(cls, drives: Sequence[Drive], bus: Link) -> list[AxisCheck]:
         return try_watchdogs([drive for drive in drives if isinstance(drive, Cia402Drive)], bus)
 
-    def release(self, bus: Bus) -> None:
+    def release(self, bus: Link) -> None:
         if bus.silent:
             return
         bus.send(self.command(Wanted.OFF, 0.0))

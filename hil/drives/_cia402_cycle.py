@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import can
 
-from hil.bus import Bus
 from hil.drives._cia402_following import MISFIT, Following
 from hil.drives._cia402_setup import HOST_NODE, MODE, TORQUE, TORQUE_MODE
 from hil.drives._cia402_state import (
@@ -24,6 +23,7 @@ from hil.drives._drive import AxisCheck, CycleFrame, Drive, FaultCode, Finding, 
 from hil.drives._network import Nmt, SdoSession
 from hil.drives._units import AxisScale, Turns, first_turn, middle_of
 from hil.errors import DriveError, UnitError
+from hil.links import Link
 
 if TYPE_CHECKING:
     from hil.drives.feedback import Feedback
@@ -322,11 +322,11 @@ class Cia402Cycle(Drive):
         self._asked, self._edge, self._emergency_code, self._unanswered = 0, False, 0, 0
         self.state, self.proved = DriveState.UNKNOWN, True
 
-    def restart(self, bus: Bus) -> None:
+    def restart(self, bus: Link) -> None:
         """Start the node again, and wait for its answer to SYNC."""
         self._first_report(SdoSession(bus, self.axis.name, self.axis.node), bus)
 
-    def _first_report(self, node: SdoSession, bus: Bus) -> AxisCheck:
+    def _first_report(self, node: SdoSession, bus: Link) -> AxisCheck:
         """Start the node, send SYNC, and check mapping and position in the report."""
         axis = self.axis
         where = f"axis `{axis.name}`, node {axis.node}, first report"

@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     import can
     from numpy.typing import NDArray
 
-    from hil.bus import Bus
     from hil.drives._cia402_cycle import Cia402Cycle
+    from hil.links import Link
 
 RISE = 2.0
 """Time in which drives must be enabled, s: brakes open, motors find their commutation."""
@@ -66,7 +66,7 @@ _BITS = ((REMOTE, "remote (bit 9)"), (VOLTAGE_ENABLED, "voltage enabled (bit 4)"
 _ALL_BITS = (*_BITS, (FOLLOWS, "follows the command (bit 12)"))
 
 
-def try_watchdogs(drives: Sequence[Cia402Cycle], bus: Bus) -> list[AxisCheck]:
+def try_watchdogs(drives: Sequence[Cia402Cycle], bus: Link) -> list[AxisCheck]:
     """Enable drives, apply a torque, stop sending, and check that each drive switches off; twice.
 
     A drive with a fault is not tested, and not enabled later either.
@@ -93,7 +93,7 @@ def try_watchdogs(drives: Sequence[Cia402Cycle], bus: Bus) -> list[AxisCheck]:
 class _Trial:
     """One test of all drives of a bus."""
 
-    def __init__(self, drives: Sequence[Cia402Cycle], bus: Bus) -> None:
+    def __init__(self, drives: Sequence[Cia402Cycle], bus: Link) -> None:
         self.drives, self.bus = drives, bus
         self.period = drives[0].rig.loop.period
         self.feedback = Feedback(1 + max(drive.index for drive in drives))

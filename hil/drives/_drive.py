@@ -87,8 +87,8 @@ from hil.errors import ArmError
 if TYPE_CHECKING:
     import can
 
-    from hil.bus import Bus
     from hil.drives.feedback import Feedback
+    from hil.links import Link
     from hil.settings import Axis, Rig
 
 
@@ -231,7 +231,7 @@ class Drive(ABC):
     ) -> AxisCheck:
         return AxisCheck(self.axis.name, what, finding, expected, came, cure)
 
-    def _refuse_silence(self, bus: Bus) -> None:
+    def _refuse_silence(self, bus: Link) -> None:
         """Raise if the bus is silent."""
         if bus.silent:
             raise ArmError(
@@ -297,7 +297,7 @@ class Drive(ABC):
         return ()
 
     @abstractmethod
-    def inspect(self, bus: Bus) -> list[AxisCheck]:
+    def inspect(self, bus: Link) -> list[AxisCheck]:
         """Query the drive's identity and units; waits.
 
         Nothing is written. If the protocol has no query, a command without torque is sent instead;
@@ -305,7 +305,7 @@ class Drive(ABC):
 
         Parameters
         ----------
-        bus : Bus
+        bus : Link
             The open bus.
 
         Returns
@@ -316,12 +316,12 @@ class Drive(ABC):
         """
 
     @abstractmethod
-    def prepare(self, bus: Bus) -> list[AxisCheck]:
+    def prepare(self, bus: Link) -> list[AxisCheck]:
         """Inspect the drive, then set its watchdog, mapping and limits; waits.
 
         Parameters
         ----------
-        bus : Bus
+        bus : Link
             The open bus.
 
         Returns
@@ -340,17 +340,17 @@ class Drive(ABC):
             If its units are not those of the rig file.
         """
 
-    def reset(self, bus: Bus) -> None:  # noqa: B027
+    def reset(self, bus: Link) -> None:  # noqa: B027
         """Clear a fault before `prepare`, if a reset is requested; nothing by default.
 
         Parameters
         ----------
-        bus : Bus
+        bus : Link
             The open bus.
         """
 
     @classmethod
-    def prove(cls, drives: Sequence[Drive], bus: Bus) -> list[AxisCheck]:
+    def prove(cls, drives: Sequence[Drive], bus: Link) -> list[AxisCheck]:
         """Test properties that cannot be read back, for all drives of this kind together; waits.
 
         It is called once all drives are prepared, before the run. A test sends at most
@@ -360,7 +360,7 @@ class Drive(ABC):
         ----------
         drives : sequence of Drive
             The drives of this kind, all prepared.
-        bus : Bus
+        bus : Link
             The open bus.
 
         Returns
@@ -429,12 +429,12 @@ class Drive(ABC):
         """
 
     @abstractmethod
-    def release(self, bus: Bus) -> None:
+    def release(self, bus: Link) -> None:
         """Remove the drive's torque and take it out of the loop; waits only briefly.
 
         Parameters
         ----------
-        bus : Bus
+        bus : Link
             The open bus.
 
         Raises

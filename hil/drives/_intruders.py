@@ -10,8 +10,8 @@ from hil.errors import ArmError
 if TYPE_CHECKING:
     import can
 
-    from hil.bus import Bus
     from hil.drives._drive import Drive
+    from hil.links import Link
 
 
 class Intruders:
@@ -21,12 +21,12 @@ class Intruders:
     ----------
     drives : iterable of Drive
         The drives.
-    bus : Bus
+    bus : Link
         Their bus. If its adapter echoes sent frames, or may do so, a frame that equals the last
         sent frame with the same identifier counts as an echo.
     """
 
-    def __init__(self, drives: Iterable[Drive], bus: Bus) -> None:
+    def __init__(self, drives: Iterable[Drive], bus: Link) -> None:
         self.bus = bus
         self._watched: dict[int, list[Drive]] = {}
         for drive in drives:

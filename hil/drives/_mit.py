@@ -35,7 +35,6 @@ from typing import TYPE_CHECKING
 
 import can
 
-from hil.bus import Bus
 from hil.drives._drive import AxisCheck, CycleFrame, FaultCode, Finding, Wanted
 from hil.drives._mit_frames import (
     CLEAR,
@@ -50,6 +49,7 @@ from hil.drives._single_trial import Answer, AnsweringDrive, try_watchdog
 from hil.drives._trial import SILENCE
 from hil.drives._units import MitScale, Turns
 from hil.errors import DriveError, UnitError
+from hil.links import Link
 
 if TYPE_CHECKING:
     from hil.drives.feedback import Feedback
@@ -262,7 +262,7 @@ class MitDrive(AnsweringDrive):
 
     # -- before and after the loop -------------------------------------------------------------
 
-    def inspect(self, bus: Bus) -> list[AxisCheck]:
+    def inspect(self, bus: Link) -> list[AxisCheck]:
         if bus.silent:
             return [self._check("drive", Finding.UNKNOWN, cure="Nothing is sent in this mode.")]
         report = self.exchange(bus, self._torque_free())
@@ -301,12 +301,12 @@ class MitDrive(AnsweringDrive):
         ]
         return checks + self._plausible(report)
 
-    def prepare(self, bus: Bus) -> list[AxisCheck]:
+    def prepare(self, bus: Link) -> list[AxisCheck]:
         """Inspect the drive, then test its watchdog by silence at a small torque, twice.
 
         Parameters
         ----------
-        bus : Bus
+        bus : Link
             The open bus.
 
         Returns
@@ -349,7 +349,7 @@ class MitDrive(AnsweringDrive):
         self._prepared = True
         return checks
 
-    def release(self, bus: Bus) -> None:
+    def release(self, bus: Link) -> None:
         if bus.silent:
             return
         self._entered = False
@@ -399,13 +399,13 @@ class MitDrive(AnsweringDrive):
         return bytes(data)
 
     def exchange(
-        self, bus: Bus, data: bytes, attempts: int = ATTEMPTS, timeout: float = TIMEOUT
+        self, bus: Link, data: bytes, attempts: int = ATTEMPTS, timeout: float = TIMEOUT
     ) -> Report | None:
         """Send a frame and wait for the report that answers it.
 
         Parameters
         ----------
-        bus : Bus
+        bus : Link
             The open bus.
         data : bytes
             Data of the frame, 8 bytes.
@@ -457,7 +457,7 @@ class MitDrive(AnsweringDrive):
             "the motor pushes lightly against a hand), then set `watchdog_confirmed = true`."
         )
 
-    def ask(self, bus: Bus, torque: float, attempts: int, timeout: float) -> Answer | None:
+    def ask(self, bus: Link, torque: float, attempts: int, timeout: float) -> Answer | None:
         data = bytearray(8)
         pack_torque(data, self.scale.torque_code(torque))
         return self._answer(self.exchange(bus, bytes(data), attempts, timeout))
@@ -472,7 +472,7 @@ class MitDrive(AnsweringDrive):
         step = (int(position - first) + 0x8000 & 0xFFFF) - 0x8000
         return self.scale.position(int(first) + step)
 
-    def enter(self, bus: Bus) -> Answer | None:
+    def enter(self, bus: Link) -> Answer | None:
         self.exchange(bus, LEAVE)
         entered = self.exchange(bus, ENTER)
         if entered is not None and entered.off and self.has_state:
@@ -480,7 +480,7 @@ class MitDrive(AnsweringDrive):
             entered = self.exchange(bus, ENTER)
         return self._answer(entered)
 
-    def leave(self, bus: Bus) -> None:
+    def leave(self, bus: Link) -> None:
         self.exchange(bus, LEAVE)
         if self.has_state:
             self.exchange(bus, CLEAR)

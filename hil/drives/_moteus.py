@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import can
 
-from hil.bus import Bus
 from hil.drives._cia402_following import MISFIT, Following
 from hil.drives._cia402_state import LIMITED
 from hil.drives._drive import AxisCheck, CycleFrame, FaultCode, Finding, Wanted
@@ -55,6 +54,7 @@ from hil.drives._single_trial import Answer, AnsweringDrive, try_watchdog
 from hil.drives._trial import SILENCE
 from hil.drives._units import TurnScale, signed
 from hil.errors import ArmError, DriveError, UnitError
+from hil.links import Link
 
 if TYPE_CHECKING:
     from hil.drives.feedback import Feedback
@@ -274,7 +274,7 @@ class MoteusDrive(AnsweringDrive):
 
     # -- before and after the loop -------------------------------------------------------------
 
-    def inspect(self, bus: Bus) -> list[AxisCheck]:
+    def inspect(self, bus: Link) -> list[AxisCheck]:
         if bus.silent:
             return [self._check("drive", Finding.UNKNOWN, cure="Nothing is sent in this mode.")]
         data = self._asked(bus, self.codec.ask(), bytes)
@@ -328,7 +328,7 @@ class MoteusDrive(AnsweringDrive):
             )
         return False
 
-    def _identity(self, bus: Bus) -> AxisCheck:
+    def _identity(self, bus: Link) -> AxisCheck:
         def read(data: bytes) -> str | None:
             values = self.codec.registers(data)
             if not {MODEL, FIRMWARE, MAP, *SERIAL} <= set(values):
@@ -345,7 +345,7 @@ class MoteusDrive(AnsweringDrive):
         finding = Finding.UNKNOWN if found is None else Finding.FOUND
         return self._check("identity", finding, "", found or "not reported")
 
-    def _timeout_mode(self, bus: Bus) -> AxisCheck:
+    def _timeout_mode(self, bus: Link) -> AxisCheck:
         """Mode that follows a timeout, from the console of the drive."""
         text, until = "", bus.clock.now() + 4.0 * ANSWER_TIME
         bus.send(self._frame(self.codec.write("conf get servo.timeout_mode\n")))
@@ -390,12 +390,12 @@ class MoteusDrive(AnsweringDrive):
             check("speed at rest, rad/s (m/s)", abs(speed) <= slow, f"at most {slow:g}", speed),
         ]
 
-    def prepare(self, bus: Bus) -> list[AxisCheck]:
+    def prepare(self, bus: Link) -> list[AxisCheck]:
         """Stop the drive, inspect it, then test its watchdog by silence at a small torque, twice.
 
         Parameters
         ----------
-        bus : Bus
+        bus : Link
             The open bus.
 
         Returns
@@ -442,17 +442,17 @@ class MoteusDrive(AnsweringDrive):
         self._prepared = True
         return checks
 
-    def reset(self, bus: Bus) -> None:
+    def reset(self, bus: Link) -> None:
         """Clear a fault by a command of the mode "stopped".
 
         Parameters
         ----------
-        bus : Bus
+        bus : Link
             The open bus.
         """
         self._asked(bus, self.codec.stop(), read_report)
 
-    def release(self, bus: Bus) -> None:
+    def release(self, bus: Link) -> None:
         if bus.silent:
             return
         self._entered = False
@@ -469,7 +469,7 @@ class MoteusDrive(AnsweringDrive):
 
     def _asked(
         self,
-        bus: Bus,
+        bus: Link,
         data: bytes,
         read: Callable[[bytes], T | None],
         attempts: int = ATTEMPTS,
@@ -507,7 +507,7 @@ class MoteusDrive(AnsweringDrive):
             "would leave its last torque acting. Install newer firmware."
         )
 
-    def ask(self, bus: Bus, torque: float, attempts: int, timeout: float) -> Answer | None:
+    def ask(self, bus: Link, torque: float, attempts: int, timeout: float) -> Answer | None:
         data = bytearray(self._torque.data)
         struct.pack_into("<f", data, self._place, self.scale.shaft_torque(torque))
         report = self._asked(bus, bytes(data), read_report, attempts, timeout)
@@ -521,11 +521,11 @@ class MoteusDrive(AnsweringDrive):
     def place(self, position: float, first: float) -> float:
         return self.scale.position(position)
 
-    def enter(self, bus: Bus) -> Answer | None:
+    def enter(self, bus: Link) -> Answer | None:
         self._asked(bus, self.codec.stop(), read_report)
         return self.ask(bus, 0.0, ATTEMPTS, ANSWER_TIME)
 
-    def leave(self, bus: Bus) -> None:
+    def leave(self, bus: Link) -> None:
         self._asked(bus, self.codec.stop(), read_report)
 
 

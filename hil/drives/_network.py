@@ -17,8 +17,8 @@ from canopen.objectdictionary import ObjectDictionary
 from canopen.sdo.client import SdoClient, WritableStream
 from canopen.sdo.exceptions import SdoAbortedError, SdoCommunicationError, SdoError
 
-from hil.bus import Bus
 from hil.errors import DriveError
+from hil.links import Link
 
 TIMEOUT = 0.1
 """Time-out of an answer to an SDO request, s."""
@@ -47,7 +47,7 @@ class Nmt(IntEnum):
 class SetupNetwork(canopen.Network):
     """A CANopen network on the loop's bus."""
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Link) -> None:
         super().__init__()
         self.link = bus
         self._asked: tuple[int, bytes] | None = None  # request that awaits its echo or answer
@@ -132,7 +132,7 @@ class SdoSession:
 
     def __init__(
         self,
-        bus: Bus,
+        bus: Link,
         axis: str,
         node: int,
         timeout: float = TIMEOUT,

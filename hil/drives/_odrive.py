@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import can
 
-from hil.bus import Bus
 from hil.drives._cia402_following import MISFIT, Following
 from hil.drives._cia402_state import LIMITED
 from hil.drives._drive import AxisCheck, CycleFrame, FaultCode, Finding, Wanted
@@ -52,6 +51,7 @@ from hil.drives._single_trial import Answer, AnsweringDrive, try_watchdog
 from hil.drives._trial import SILENCE
 from hil.drives._units import TurnScale
 from hil.errors import DriveError, UnitError
+from hil.links import Link
 
 if TYPE_CHECKING:
     from hil.drives.feedback import Feedback
@@ -304,7 +304,7 @@ class ODriveDrive(AnsweringDrive):
 
     # -- before and after the loop -------------------------------------------------------------
 
-    def inspect(self, bus: Bus) -> list[AxisCheck]:
+    def inspect(self, bus: Link) -> list[AxisCheck]:
         if bus.silent:
             return [self._check("drive", Finding.UNKNOWN, cure="Nothing is sent in this mode.")]
         heartbeat = self._asked(bus, Message.HEARTBEAT, read_heartbeat)
@@ -337,7 +337,7 @@ class ODriveDrive(AnsweringDrive):
             "silence.",
         )
 
-    def _identity(self, bus: Bus) -> AxisCheck:
+    def _identity(self, bus: Link) -> AxisCheck:
         version = self._asked(bus, Message.VERSION, lambda data: tuple(data[:8]))
         serial = self._asked(bus, Message.ADDRESS, _serial)
         if version is None or len(version) < 7:
@@ -356,7 +356,7 @@ class ODriveDrive(AnsweringDrive):
             else "Endpoints depend on the firmware: take them from its flat_endpoints.json.",
         )
 
-    def _plausible(self, bus: Bus) -> list[AxisCheck]:
+    def _plausible(self, bus: Link) -> list[AxisCheck]:
         """Check that numbers of a drive at rest are plausible in the units of the rig file."""
         axis, scale = self.axis, self.scale
         cure = (
@@ -393,12 +393,12 @@ class ODriveDrive(AnsweringDrive):
             check("speed at rest, rad/s (m/s)", abs(speed) <= slow, most.format(slow), speed),
         ]
 
-    def prepare(self, bus: Bus) -> list[AxisCheck]:
+    def prepare(self, bus: Link) -> list[AxisCheck]:
         """Switch the axis off, inspect it, set its watchdog, and test that by silence, twice.
 
         Parameters
         ----------
-        bus : Bus
+        bus : Link
             The open bus.
 
         Returns
@@ -441,7 +441,7 @@ class ODriveDrive(AnsweringDrive):
         self._prepared = True
         return checks
 
-    def _set_watchdog(self, bus: Bus) -> AxisCheck:
+    def _set_watchdog(self, bus: Link) -> AxisCheck:
         """Write time and enabling of the watchdog by their endpoints, and read them back."""
         wanted = (
             ("watchdog_timeout", FLOAT.pack(self.axis.watchdog)),
@@ -462,7 +462,7 @@ class ODriveDrive(AnsweringDrive):
         limit = f"{self.axis.watchdog:g}"
         return self._check("time-out of the watchdog, s", Finding.FOUND, limit, limit)
 
-    def _endpoint(self, bus: Bus, number: int) -> bytes | None:
+    def _endpoint(self, bus: Link, number: int) -> bytes | None:
         """Value of an endpoint."""
 
         def read(data: bytes) -> bytes | None:
@@ -474,19 +474,19 @@ class ODriveDrive(AnsweringDrive):
         question = self._frame(Message.RX_SDO, SDO.pack(READ, number, bytes(4)))
         return self._asked(bus, Message.TX_SDO, read, question)
 
-    def reset(self, bus: Bus) -> None:
+    def reset(self, bus: Link) -> None:
         """Clear the errors of the axis.
 
         Parameters
         ----------
-        bus : Bus
+        bus : Link
             The open bus.
         """
         self._order(bus, IDLE)
         bus.send(self._clear)
         self._asked(bus, Message.HEARTBEAT, lambda data: data)
 
-    def release(self, bus: Bus) -> None:
+    def release(self, bus: Link) -> None:
         if bus.silent:
             return
         self._entered = False
@@ -503,7 +503,7 @@ class ODriveDrive(AnsweringDrive):
         )
 
     def _order(
-        self, bus: Bus, state: int, attempts: int = ATTEMPTS, timeout: float = ANSWER_TIME
+        self, bus: Link, state: int, attempts: int = ATTEMPTS, timeout: float = ANSWER_TIME
     ) -> bool:
         """Request a state, and return whether the axis is in it afterwards."""
         for _ in range(attempts):
@@ -517,7 +517,7 @@ class ODriveDrive(AnsweringDrive):
 
     def _asked(
         self,
-        bus: Bus,
+        bus: Link,
         message: Message,
         read: Callable[[bytes], T | None],
         question: can.Message | None = None,
@@ -563,7 +563,7 @@ class ODriveDrive(AnsweringDrive):
             "by USB, and save the configuration; or give their `endpoints` in the rig file."
         )
 
-    def ask(self, bus: Bus, torque: float, attempts: int, timeout: float) -> Answer | None:
+    def ask(self, bus: Link, torque: float, attempts: int, timeout: float) -> Answer | None:
         for _ in range(attempts):
             FLOAT.pack_into(self._torque.data, 0, self.scale.shaft_torque(torque))
             bus.send(self._torque)
@@ -579,7 +579,7 @@ class ODriveDrive(AnsweringDrive):
     def place(self, position: float, first: float) -> float:
         return self.scale.position(position)
 
-    def enter(self, bus: Bus) -> Answer | None:
+    def enter(self, bus: Link) -> Answer | None:
         mode = MODES.pack(TORQUE_CONTROL, PASSTHROUGH)
         self._order(bus, IDLE)
         bus.send(self._frame(Message.CONTROLLER_MODE, mode))
@@ -591,7 +591,7 @@ class ODriveDrive(AnsweringDrive):
                 break
         return self.ask(bus, 0.0, ATTEMPTS, ANSWER_TIME)
 
-    def leave(self, bus: Bus) -> None:
+    def leave(self, bus: Link) -> None:
         self._order(bus, IDLE)
         bus.send(self._torque)
         bus.send(self._clear)

@@ -119,7 +119,8 @@ def make_drives(rig: Rig) -> list[Drive]:
     Raises
     ------
     RigFileError
-        If a kind is unknown, a node number is out of range, or two drives use the same identifier.
+        If a kind is unknown, a node number is out of range, or two drives of a bus use the same
+        identifier.
     """
     drives = []
     for index, axis in enumerate(rig.axes):
@@ -134,7 +135,9 @@ def make_drives(rig: Rig) -> list[Drive]:
             )
         _check_node(rig, axis, kind)
         drives.append(kind(axis, index, rig))
-    _check_identifiers(rig, drives)
+    for bus in range(len(rig.buses)):
+        on = [drive for drive, k in zip(drives, rig.bus_of, strict=True) if k == bus]
+        _check_identifiers(rig, on)
     return drives
 
 
@@ -159,7 +162,7 @@ def _check_node(rig: Rig, axis: Axis, kind: type[Drive]) -> None:
 
 
 def _check_identifiers(rig: Rig, drives: list[Drive]) -> None:
-    """Reject drives that share an identifier although their frames cannot be distinguished."""
+    """Reject drives of a bus that share an identifier if their frames cannot be distinguished."""
     owners: dict[int, str] = {
         SYNC_IDENTIFIER: "SYNC",
         NMT_IDENTIFIER: "network management",

@@ -30,7 +30,7 @@ from hil.drives._trial import (
 from hil.errors import DriveError
 
 if TYPE_CHECKING:
-    from hil.bus import Bus
+    from hil.links import Link
 
 
 ANSWER = 0.02, 0.05
@@ -77,12 +77,12 @@ class AnsweringDrive(Drive):
         """Remedy where the watchdog fails: how it is set."""
 
     @abstractmethod
-    def ask(self, bus: Bus, torque: float, attempts: int, timeout: float) -> Answer | None:
+    def ask(self, bus: Link, torque: float, attempts: int, timeout: float) -> Answer | None:
         """Command a torque, and wait for the answer.
 
         Parameters
         ----------
-        bus : Bus
+        bus : Link
             The open bus.
         torque : float
             Torque at the joint, N m (N).
@@ -115,12 +115,12 @@ class AnsweringDrive(Drive):
         """
 
     @abstractmethod
-    def enter(self, bus: Bus) -> Answer | None:
+    def enter(self, bus: Link) -> Answer | None:
         """Switch the drive on, without torque.
 
         Parameters
         ----------
-        bus : Bus
+        bus : Link
             The open bus.
 
         Returns
@@ -130,17 +130,17 @@ class AnsweringDrive(Drive):
         """
 
     @abstractmethod
-    def leave(self, bus: Bus) -> None:
+    def leave(self, bus: Link) -> None:
         """Switch the drive off, and clear the fault that the test caused.
 
         Parameters
         ----------
-        bus : Bus
+        bus : Link
             The open bus.
         """
 
 
-def try_watchdog(drive: AnsweringDrive, bus: Bus) -> list[AxisCheck]:
+def try_watchdog(drive: AnsweringDrive, bus: Link) -> list[AxisCheck]:
     """Apply a torque, send nothing, and check that the drive switches off; twice."""
     trial = _Trial(drive, bus)
     try:
@@ -156,7 +156,7 @@ def try_watchdog(drive: AnsweringDrive, bus: Bus) -> list[AxisCheck]:
 
 
 class _Trial:
-    def __init__(self, drive: AnsweringDrive, bus: Bus) -> None:
+    def __init__(self, drive: AnsweringDrive, bus: Link) -> None:
         self.drive, self.bus, self.axis = drive, bus, drive.axis
         self.load = load_of(drive.axis, drive.resolution.step)
         self.first = self.direction = math.nan  # of the loads

@@ -46,15 +46,13 @@ def lag_of_reports(period: float) -> int:
     return lag_of(period)
 
 
-def drives_in_c(rig: Rig, links: int) -> str:
+def drives_in_c(rig: Rig) -> str:
     """Tables of CiA 402 drives in C: nodes, links and scales, and their states.
 
     Parameters
     ----------
     rig : Rig
         The rig.
-    links : int
-        Number of links, among which the axes are divided.
 
     Returns
     -------
@@ -66,7 +64,7 @@ def drives_in_c(rig: Rig, links: int) -> str:
     RigError
         If a drive is of another kind.
     """
-    where, n = f"rig `{rig.name}`", len(rig.axes)
+    where = f"rig `{rig.name}`"
     start = rig.transmission.ratios @ np.asarray(rig.task.q0)[list(rig.transmission.q)]
     rows = []
     for k, (drive, at) in enumerate(zip(make_drives(rig), start.tolist(), strict=True)):
@@ -78,7 +76,7 @@ def drives_in_c(rig: Rig, links: int) -> str:
                 came=f'drive = "{axis.drive}"',
                 cure="Measure a rig with CiA 402 drives; the cycle itself is the same.",
             )
-        row = (k * links // n, axis.node, *drive.numbers(at))
+        row = (rig.bus_of[k], axis.node, *drive.numbers(at))
         rows.append(", ".join(map(number, row)))
     states = [int(state_of(bits)) for bits in range(0x80)]
     words = [int(next_controlword(state, Wanted.TORQUE)) for state in DriveState]

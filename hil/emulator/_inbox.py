@@ -13,7 +13,7 @@ import select
 import socket
 import struct
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import can
 import msgpack
@@ -66,9 +66,9 @@ class Inbox:
         except Exception:  # python-can and msgpack raise many types for an invalid datagram
             return True
 
-    def wait(self, time: float) -> None:
-        """Wait until a frame arrives, at most for a time, s."""
-        select.select([self.bus if self._socket is None else self._socket], [], [], max(time, 0.0))
+    def fileno(self) -> int:
+        """Descriptor that becomes readable when a frame arrives."""
+        return int((self.bus if self._socket is None else self._socket).fileno())
 
     def close(self) -> None:
         """Close the socket."""
@@ -85,6 +85,11 @@ class Inbox:
         with contextlib.suppress(OSError):  # without a filter, `take` checks all frames
             listening.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, program)
             self.filtered = True
+
+
+def wait_for(inboxes: Sequence[Inbox], time: float) -> None:
+    """Wait until a frame arrives in an inbox, at most for a time, s."""
+    select.select(inboxes, [], [], max(time, 0.0))
 
 
 def _filter_code(heard: Iterable[int]) -> bytes:

@@ -51,7 +51,7 @@ class BusLock:
             os.close(self._file)
             self._file = None
             raise BusError(
-                f"bus `{self._bus.interface}`, channel `{self._bus.channel}`",
+                str(self._bus),
                 expected="no other emulated rig on the bus",
                 came=f"an emulated rig of process {holder or 'unknown'}",
                 cure="Stop it, or give one of the rigs another `port` in `options` of `[bus]`.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from hil.bus import plain_bus
 from hil.drives import import_drives
 from hil.emulator._drive import DriveSettings
 from hil.emulator._faults import Fault
-from hil.emulator._inbox import Inbox
+from hil.emulator._inbox import Inbox, wait_for
 from hil.emulator._motion_capture import pose_sender
 from hil.emulator._shared import Block, Stopped, hurry
 from hil.emulator._time import LEASE, SharedTime, Timekeeper
@@ -39,7 +39,7 @@ class RigJob:
     """Arguments of the process of an emulated rig."""
 
     rig: Rig
-    options: Mapping[str, Any]  # arguments of `plain_bus`
+    options: tuple[Mapping[str, Any], ...]  # arguments of `plain_bus` for each bus
     faults: tuple[Fault, ...]
     settings: Mapping[str, DriveSettings]
     q0: NDArray[np.float64] | None
@@ -69,6 +69,11 @@ def report_block(axes: int, nq: int, nv: int) -> Block:
 
 class _Port:
     """A bus that receives only frames with selected identifiers."""
+
+    @classmethod
+    def opened(cls, interface: str, channel: str, **options: Any) -> _Port:
+        """Open a bus."""
+        return cls(plain_bus(interface, channel, options), interface)
 
     def __init__(self, bus: can.BusABC, interface: str) -> None:
         self.bus, self.inbox = bus, Inbox(bus, interface)
@@ -100,9 +105,7 @@ def run_rig(job: RigJob, reports: Block, shared: SharedTime, orders: Connection)
     """Emulate a rig until the process is stopped."""
     stopped = Stopped(job.parent)
     import_drives(job.rig.drive_modules, job.rig.path)
-    options = dict(job.options)
-    interface, channel = options.pop("interface"), options.pop("channel")
-    port: Any = _Port(plain_bus(interface, channel, options), interface)
+    ports: list[Any] = [_Port.opened(**options) for options in job.options]
     keeper: Any = Timekeeper(shared)
     with contextlib.suppress(KeyboardInterrupt):
         # `World` builds the plant, which is slow, before it reads the time.
@@ -110,26 +113,32 @@ def run_rig(job: RigJob, reports: Block, shared: SharedTime, orders: Connection)
         send, close = pose_sender(job.rig, "" if base is None else base.name)
         try:
             with World(
-                job.rig, keeper, job.faults, job.settings, job.q0, keeper.stamped(send), port
+                job.rig, keeper, job.faults, job.settings, job.q0, keeper.stamped(send), ports
             ) as world:
                 hurry(job.priority)
-                _Runner(world, port, keeper, reports, orders).run(stopped)
+                _Runner(world, ports, keeper, reports, orders).run(stopped)
         finally:
             close()
 
 
 class _Runner:
     def __init__(
-        self, world: World, port: _Port, keeper: Timekeeper, reports: Block, orders: Connection
+        self,
+        world: World,
+        ports: Sequence[_Port],
+        keeper: Timekeeper,
+        reports: Block,
+        orders: Connection,
     ) -> None:
-        self.world, self.port, self.keeper = world, port, keeper
+        self.world, self.ports, self.keeper = world, ports, keeper
         self.reports, self.orders = reports, orders
         self._draft = {name: reports.draft(name) for name, _ in reports.names}
         self._heard: tuple[frozenset[int], ...] = ()
 
     def run(self, stopped: Stopped) -> None:
         """Move the world in real time until the process is stopped."""
-        world, keeper, port = self.world, self.keeper, self.port
+        world, keeper, ports = self.world, self.keeper, self.ports
+        inboxes = [port.inbox for port in ports]
         due = keeper.tick()
         while not stopped:
             now = keeper.tick()
@@ -141,13 +150,16 @@ class _Runner:
                 if self.orders.poll(0):
                     world.fault(self.orders.recv())
                 self._report()
-            port.inbox.wait(min(world.wake - keeper.tick(), BEAT))
+            wait_for(inboxes, min(world.wake - keeper.tick(), BEAT))
 
     def _listen(self) -> None:
         """Update the identifiers that the drives receive, which change during set-up."""
         heard = tuple(drive.heard for drive in self.world.drives)
         if heard != self._heard:
-            self._heard, self.port.heard = heard, frozenset().union(*heard)
+            self._heard = heard
+            for k, port in enumerate(self.ports):
+                own = [h for h, bus in zip(heard, self.world.rig.bus_of, strict=True) if bus == k]
+                port.heard = frozenset().union(*own)
 
     def _report(self) -> None:
         draft, world = self._draft, self.world
@@ -160,7 +172,7 @@ class _Runner:
         draft["free"][:] = [world.torque_free_after(axis.name) for axis in world.rig.axes]
         draft["steps"][0] = world.plant.steps
         draft["delivered"][0] = world.delivered
-        draft["sent"][0] = self.port.sent
+        draft["sent"][0] = sum(port.sent for port in self.ports)
         draft["cpu"][0] = time.process_time()
         draft["ready"][0] = 1.0
         self.reports.publish()

@@ -20,7 +20,7 @@ import msgpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hil.bus import bus_options, may_have_drives, open_bus
+from hil.bus import bus_options
 from hil.emulator._drive import DriveSettings
 from hil.emulator._faults import Fault
 from hil.emulator._lock import BusLock
@@ -28,6 +28,7 @@ from hil.emulator._process import RigJob, report_block, run_rig
 from hil.emulator._time import EmulationClock, SharedTime, Stalls
 from hil.emulator._world import check_axis, emulated_drive, scheduled_faults
 from hil.errors import RigError
+from hil.links import kind_of, open_links
 
 if TYPE_CHECKING:
     from hil.settings import Rig
@@ -127,7 +128,7 @@ class EmulatorProcesses:
     Parameters
     ----------
     rig : Rig
-        The rig. Its bus must connect processes, for example "udp_multicast" or "socketcan".
+        The rig. Its buses must connect processes, for example "udp_multicast" or "socketcan".
     faults : iterable of Fault
         Injected faults, in addition to those of the rig file.
     settings : mapping of str to DriveSettings
@@ -147,7 +148,7 @@ class EmulatorProcesses:
     Raises
     ------
     RigError
-        If the bus may have motors or does not connect processes, another rig is emulated on it, or
+        If a bus may have motors or does not connect processes, another rig is emulated on it, or
         the process does not start.
 
     Examples
@@ -155,8 +156,8 @@ class EmulatorProcesses:
     >>> from dataclasses import replace
     >>> import hil
     >>> rig = hil.load_rig("examples/rover_rig/rig.toml")
-    >>> udp = replace(rig.bus, interface="udp_multicast", channel="239.255.99.9")
-    >>> with hil.EmulatorProcesses(replace(rig, bus=udp)) as emulator:
+    >>> udp = replace(rig.buses[0], interface="udp_multicast", channel="239.255.99.9")
+    >>> with hil.EmulatorProcesses(replace(rig, buses=(udp,))) as emulator:
     ...     emulator.fault(hil.Fault("power_cycle", "turret"))
     """
 
@@ -167,21 +168,23 @@ class EmulatorProcesses:
         settings: Mapping[str, DriveSettings] | None = None,
         q0: ArrayLike | None = None,
     ) -> None:
-        if may_have_drives(rig.bus):
-            raise RigError(
-                f"rig `{rig.name}`, `bus.interface`",
-                expected="a bus without hardware: udp_multicast, or a vcan channel of socketcan",
-                came=f"{rig.bus.interface} {rig.bus.channel}, on which there may be motors",
-                cure='Use interface = "udp_multicast" in a rig file for emulation: emulated drives '
-                "would answer in place of real drives on the same bus.",
-            )
-        if rig.bus.interface == "virtual":
-            raise RigError(
-                f"rig `{rig.name}`, `bus.interface`",
-                expected="a bus that connects processes, such as udp_multicast",
-                came="virtual",
-                cure='Use interface = "udp_multicast", or a `World` in the same process.',
-            )
+        for bus in rig.buses:
+            if kind_of(bus).may_have_drives(bus):
+                raise RigError(
+                    f"rig `{rig.name}`, `bus.interface`",
+                    expected="a bus without hardware: udp_multicast, or a vcan channel of "
+                    "socketcan",
+                    came=f"{bus.interface} {bus.channel}, on which there may be motors",
+                    cure='Use interface = "udp_multicast" in a rig file for emulation: emulated '
+                    "drives would answer in place of real drives on the same bus.",
+                )
+            if bus.interface == "virtual":
+                raise RigError(
+                    f"rig `{rig.name}`, `bus.interface`",
+                    expected="a bus that connects processes, such as udp_multicast",
+                    came="virtual",
+                    cure='Use interface = "udp_multicast", or a `World` in the same process.',
+                )
         self.rig = rig
         self._names = [axis.name for axis in rig.axes]
         self._faults = tuple(faults)
@@ -206,16 +209,17 @@ class EmulatorProcesses:
         self._process: SpawnProcess | None = None
         self._orders: Connection | None = None
         self._control: socket.socket | None = None
-        self._lock = BusLock(rig.bus)
+        self._locks = [BusLock(bus) for bus in rig.buses]
         self._spent = 0.0
         self.start = math.nan
 
     # -- beginning and end ---------------------------------------------------------------------
 
     def __enter__(self) -> EmulatorProcesses:
-        self._lock.take()
         try:
-            open_bus(self.rig.bus).close()  # raises here, rather than in the other process
+            for lock in self._locks:
+                lock.take()
+            open_links(self.rig).close()  # raises here, rather than in the other process
             self._launch()
             self._listen()
             self._wait_until_ready()
@@ -231,11 +235,10 @@ class EmulatorProcesses:
         rig, context = self.rig, get_context("spawn")
         job = RigJob(
             rig,
-            {
-                "interface": rig.bus.interface,
-                "channel": rig.bus.channel,
-                **bus_options(rig.bus),
-            },
+            tuple(
+                {"interface": bus.interface, "channel": bus.channel, **bus_options(bus)}
+                for bus in rig.buses
+            ),
             self._faults,
             self._settings,
             self._q0,
@@ -301,7 +304,8 @@ class EmulatorProcesses:
         if self._control is not None:
             self._control.close()
             self._control = None
-        self._lock.release()
+        for lock in self._locks:
+            lock.release()
 
     # -- commands ------------------------------------------------------------------------------
 

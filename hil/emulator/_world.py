@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -26,7 +26,7 @@ from hil.emulator._plant import RobotPlant
 from hil.errors import RigError
 
 if TYPE_CHECKING:
-    from hil.settings import Axis, Rig
+    from hil.settings import Axis, BusSettings, Rig
 
 Make: TypeAlias = "Callable[[Axis, DriveSettings], EmulatedDrive]"
 
@@ -120,7 +120,7 @@ class World:
     Parameters
     ----------
     rig : Rig
-        The rig; its bus must be "virtual" unless `bus` is given.
+        The rig; its buses must be "virtual" unless `buses` is given.
     clock : Clock
         The controller's clock. A `SteppedClock` without an `advance` will advance this world.
     faults : iterable of Fault
@@ -132,8 +132,8 @@ class World:
     send_pose : callable, optional
         Is called with the samples of the motion capture, see `MotionCapture`; default: sends them
         to the rig's pose source.
-    bus : can.BusABC, optional
-        An open bus to use; default: opens that of the rig.
+    buses : sequence of can.BusABC, optional
+        Open buses to use, one for each of the rig; default: opens those of the rig.
     held : bool
         Whether the robot is held until the first torque.
 
@@ -155,7 +155,8 @@ class World:
     >>> import hil
     >>> from hil.clock import SteppedClock
     >>> rig = hil.load_rig("examples/rover_rig/rig.toml")
-    >>> rig = replace(rig, bus=replace(rig.bus, interface="virtual", channel="example", options={}))
+    >>> bus = replace(rig.buses[0], interface="virtual", channel="example", options={})
+    >>> rig = replace(rig, buses=(bus,))
     >>> clock = SteppedClock()
     >>> with hil.World(rig, clock) as world:
     ...     clock.sleep_until(clock.now() + 0.01)
@@ -171,7 +172,7 @@ class World:
         settings: Mapping[str, DriveSettings] | None = None,
         q0: ArrayLike | None = None,
         send_pose: Callable[[Mapping[str, Any]], object] | None = None,
-        bus: can.BusABC | None = None,
+        buses: Sequence[can.BusABC] | None = None,
         held: bool = True,
     ) -> None:
         self.rig = rig
@@ -180,8 +181,9 @@ class World:
         own = emulator.latency
         latency = 0.25 * rig.loop.receive_window if own is None else own
         self._latency = Latency(latency, emulator.jitter)
-        # Number of messages and arrival of the last one: of the host, then of each drive.
-        self._messages = [(0, -math.inf)] * (1 + len(rig.axes))
+        # Number of messages and arrival of the last one: of the host, of each drive, and of the
+        # host on each further bus.
+        self._messages = [(0, -math.inf)] * (len(rig.buses) + len(rig.axes))
         self.plant = RobotPlant(rig, q0, held)
         changed = settings or {}
         self.drives = tuple(emulated_drive(axis, changed.get(axis.name)) for axis in rig.axes)
@@ -201,19 +203,18 @@ class World:
         self.delivered = 0
         self.ignored = 0
         self._order = count()
-        # (instant, order, drive or -1 for the host, frame)
+        # (instant, order, drive or -1 - b for the host on bus b, frame)
         self._queue: list[tuple[float, int, int, can.Message]] = []
         self._moving = False
-        self.bus = bus if bus is not None else self._open()
+        self.buses = tuple(map(self._open, rig.buses) if buses is None else buses)
         self._wake = self._next_event()
         if isinstance(clock, SteppedClock) and clock.advance is None:
             clock.advance, clock.wake = self.advance, lambda: self._wake
 
-    def _open(self) -> can.BusABC:
-        settings = self.rig.bus
+    def _open(self, settings: BusSettings) -> can.BusABC:
         if settings.interface != "virtual":
             raise RigError(
-                f"rig `{self.rig.name}`, bus",
+                f"rig `{self.rig.name}`, {settings}",
                 expected='interface = "virtual" for a world in the same process',
                 came=settings.interface,
                 cure="Run the emulator in a separate process, or replace the rig's bus.",
@@ -322,7 +323,8 @@ class World:
     def close(self) -> None:
         """Close the bus."""
         self._close_sender()
-        self.bus.shutdown()
+        for bus in self.buses:
+            bus.shutdown()
 
     def __enter__(self) -> World:
         return self
@@ -336,21 +338,27 @@ class World:
         return self._wake
 
     def collect(self) -> None:
-        """Receive the frames that wait at the bus: one message, which counts as sent now."""
-        frame = self.bus.recv(0)
-        if frame is None:
-            return
-        due, since = self._arrival(0, self._now), self._now - self._start
+        """Receive the frames that wait at each bus: one message, which counts as sent now."""
+        for number, bus in enumerate(self.buses):
+            frame = bus.recv(0)
+            if frame is not None:
+                self._take(number, frame)
+        self._wake = min(self._wake, self._queue[0][0]) if self._queue else self._wake
+
+    def _take(self, number: int, first: can.Message) -> None:
+        """Pass the waiting frames of a bus to its drives."""
+        sender = len(self.drives) + number if number else 0
+        due, since = self._arrival(sender, self._now), self._now - self._start
+        frame: can.Message | None = first
         while frame is not None:
             heard, identifier = False, frame.arbitration_id
             for index, drive in enumerate(self.drives):
-                if identifier in drive.heard:
+                if self.rig.bus_of[index] == number and identifier in drive.heard:
                     heard = True
                     for when, passed in self._faults[index].to_drive(frame, due, since):
                         self._push(when, index, passed)
             self.ignored += not heard
-            frame = self.bus.recv(0)
-        self._wake = min(self._wake, self._queue[0][0]) if self._queue else self._wake
+            frame = self.buses[number].recv(0)
 
     def _happen(self, instant: float) -> None:
         """Process all events of an instant."""
@@ -362,8 +370,8 @@ class World:
             _, _, target, frame = heapq.heappop(self._queue)
             (host if target < 0 else drives).append((target, frame))
         self._now = instant
-        for _, frame in host:
-            self.bus.send(frame)
+        for target, frame in host:
+            self.buses[-1 - target].send(frame)
         polled = [k for k, drive in enumerate(self.drives) if drive.next_event <= limit]
         struck = [k for k, faults in enumerate(self._faults) if faults.next_event <= since]
         captured = self._capture.next_event <= limit
@@ -387,10 +395,10 @@ class World:
         for due, frame in frames:
             arrival = self._arrival(1 + index, due)
             for when, passed in faults.to_host(frame, arrival, since):
-                self._push(when, -1, passed)
+                self._push(when, -1 - self.rig.bus_of[index], passed)
 
     def _arrival(self, sender: int, sent: float) -> float:
-        """Instant at which the next message of a sender arrives: 0 is the host, then the drives."""
+        """Instant at which the next message of a sender, a place in `_messages`, arrives."""
         number, before = self._messages[sender]
         due = sent + self._latency.delay
         if self._latency.jitter:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from hil.settings import Axis, AxisTable
 if TYPE_CHECKING:
     from hil._concur import Task
     from hil._transmission import Transmission
-    from hil.settings import Rig
+    from hil.settings import BusSettings, Rig
 
 WATCHDOG = (0.02, 0.2)
 """Shortest and longest time of a drive's watchdog, s."""
@@ -37,6 +37,8 @@ FINEST = 1e5
 PROTOCOLS = {"cia402": "a CiA 402 drive", "mit": "an MIT drive", "moteus": "a moteus drive"}
 PROTOCOLS["odrive"] = "an ODrive"
 """Kinds of drives of which one bus carries one."""
+MOST_BUSES = 16
+"""Largest number of buses, that of the loop in C."""
 
 LONGEST_PATIENCE = 0.2
 """Longest time for which consecutive faulty cycles are tolerated, s."""
@@ -51,6 +53,39 @@ def _label(name: str) -> str:
 
 
 # --- names ------------------------------------------------------------------------------------
+
+
+def check_buses(buses: Sequence[BusSettings], axes: Iterable[AxisTable], path: str) -> None:
+    """Reject buses and axes of which one does not name the other."""
+    refuse, names = Refusal(path, "[[bus]]"), [bus.name for bus in buses]
+    if not 1 <= len(buses) <= MOST_BUSES:
+        Refusal(path, "")("bus", f"1 to {MOST_BUSES} buses", str(len(buses)), "Use fewer.")
+    for name in names if len(buses) > 1 else ():
+        if not name or names.count(name) > 1:
+            came = f"`{name}` twice" if name else "a bus without one"
+            refuse("name", "a name for each of several buses", came, "Name each bus on its own.")
+    used = set()
+    for axis in axes:
+        if not axis.bus and len(buses) > 1:
+            Refusal(path, _label(axis.name))(
+                "bus",
+                f"the bus of the drive: {', '.join(names)}",
+                "no value",
+                "Name the bus to which it is connected.",
+            )
+        if axis.bus and axis.bus not in names:
+            raise unknown(path, _label(axis.name), "bus", "a bus of the rig", axis.bus, names)
+        used.add(axis.bus or names[0])
+    for name in names:
+        if name not in used:
+            refuse("name", "a bus with drives", f"`{name}` without one", "Remove the bus.")
+    ways = [(bus.interface, bus.channel, repr(sorted(bus.options.items()))) for bus in buses]
+    for name, way in zip(names, ways, strict=True):
+        if ways.count(way) > 1:
+            came = f"that of another bus: {way[0]} {way[1]}"
+            refuse(
+                "channel", f"a channel that no other bus has, for bus `{name}`", came, "Correct it."
+            )
 
 
 def sorted_axes(tables: Iterable[AxisTable], task: Task, path: str) -> list[AxisTable]:
@@ -218,11 +253,18 @@ def _check_times(rig: Rig) -> None:
 
 
 def _check_nodes(rig: Rig) -> None:
-    """Reject two drives that use the same identifier."""
+    """Reject two drives of a bus that use the same identifier."""
+    for k, bus in enumerate(rig.buses):
+        axes = [axis for axis, on in zip(rig.axes, rig.bus_of, strict=True) if on == k]
+        _check_nodes_of(axes, rig, f"a bus (here {bus.name})" if bus.name else "a bus")
+        _check_format(bus, axes, _refusal(rig, f'[[bus]] "{bus.name}"' if bus.name else "[bus]"))
+
+
+def _check_nodes_of(axes: Sequence[Axis], rig: Rig, where: str) -> None:
     owners: dict[int, tuple[str, str]] = {}
-    for axis in rig.axes:
+    for axis in axes:
         refuse = _refusal(rig, _label(axis.name))
-        for other in rig.axes:
+        for other in axes:
             if other.name == axis.name:
                 break
             if other.node == axis.node and other.drive == axis.drive:
@@ -243,24 +285,22 @@ def _check_nodes(rig: Rig) -> None:
                     "Give one of the two drives another number.",
                 )
             owners[identifier] = (f"`{axis.name}`", what)
-    ours = [axis for axis in rig.axes if axis.drive in PROTOCOLS]
+    ours = [axis for axis in axes if axis.drive in PROTOCOLS]
     for axis in ours:
         if axis.drive != ours[0].drive:
             _refusal(rig, _label(axis.name))(
                 "drive",
-                "drives of one protocol on a bus",
+                f"drives of one protocol on {where}",
                 f"{PROTOCOLS[axis.drive]} beside {PROTOCOLS[ours[0].drive]}",
-                "Use a separate rig for each protocol: they use the same identifiers for different "
-                "frames. MIT drives answer with identifier 0, which starts or stops CANopen nodes; "
-                "drives without CAN FD answer its frames with errors.",
+                "Use a bus for each protocol: they use the same identifiers for different frames. "
+                "MIT drives answer with identifier 0, which starts or stops CANopen nodes; drives "
+                "without CAN FD answer its frames with errors.",
             )
-    _check_format(rig)
 
 
-def _check_format(rig: Rig) -> None:
-    """Reject drives whose frames have another format than the bus."""
-    bus, refuse = rig.bus, _refusal(rig, "[bus]")
-    kinds = {axis.drive for axis in rig.axes}
+def _check_format(bus: BusSettings, axes: Sequence[Axis], refuse: Refusal) -> None:
+    """Reject drives whose frames have another format than their bus."""
+    kinds = {axis.drive for axis in axes}
     if bus.data_bitrate and bus.data_bitrate < bus.bitrate:
         refuse(
             "data_bitrate",

@@ -16,6 +16,7 @@ from hil._concur import (
     DescriptionError,
     Expected,
     FileName,
+    OneOrMore,
     Text,
     build,
     copy_of,
@@ -31,7 +32,7 @@ from hil._concur import (
 from hil._transmission import transmission_of
 from hil.drives import drive_files, drive_kinds, import_drives
 from hil.errors import RigFileError
-from hil.rig._checks import axis_of, check_kinds, check_rig, sorted_axes
+from hil.rig._checks import axis_of, check_buses, check_kinds, check_rig, sorted_axes
 from hil.rig.busload import refuse_overload
 from hil.settings import (
     AxisTable,
@@ -60,8 +61,8 @@ class RigFile:
     task : str
         Task file, relative to this file; it names the robot, the outputs, gains and reference. A
         system without bodies has one in Python. Example: `"task.toml"`.
-    bus : table
-        Interface of the drives in python-can.
+    bus : table or sequence
+        Interface of the drives in python-can; a table for each of several buses.
     axes : sequence
         One table for each motor of the robot, in any order.
     drive_modules : sequence of str, optional
@@ -100,7 +101,7 @@ class RigFile:
 
     name: Text
     task: FileName
-    bus: BusSettings
+    bus: Annotated[Sequence[BusSettings], OneOrMore(BusSettings)]
     # The largest number of nodes on a bus.
     axes: Annotated[Sequence[AxisTable], Len(1, 126), Expected(_AXES)]
     drive_modules: Annotated[Sequence[str], Expected("a list of names of Python files")] = ()
@@ -124,10 +125,11 @@ def load_rig(path: str | PathLike[str], *, allowed: Container[Path] | None = Non
         The file. Its fields are ``name``; ``task``, a task file; ``certificate`` and ``proof``
         (optional), files; ``drive_modules`` (optional), Python files that are imported to register
         kinds of drives; a table ``[[axes]]`` for each motor of the task's robot with the fields of
-        `AxisTable`; ``[bus]``, ``[loop]``, ``[policies]``, ``[operator]``, ``[pose]``,
-        ``[estimator]``, ``[recorder]`` and ``[emulator]`` with the fields of the classes of the
-        same name. Names of files are relative to the folder of the rig file. Missing fields take
-        the defaults of these classes; without ``[pose]`` there is no external pose.
+        `AxisTable`; ``[bus]``, or a table ``[[bus]]`` for each of several, with the fields of
+        `BusSettings`; ``[loop]``, ``[policies]``, ``[operator]``, ``[pose]``, ``[estimator]``,
+        ``[recorder]`` and ``[emulator]`` with the fields of the classes of the same name. Names of
+        files are relative to the folder of the rig file. Missing fields take the defaults of these
+        classes; without ``[pose]`` there is no external pose.
     allowed : container of Path, optional
         Files of ``drive_modules``, of a law of the task and of a task in Python that may be run,
         with links resolved; default: all.
@@ -144,7 +146,7 @@ def load_rig(path: str | PathLike[str], *, allowed: Container[Path] | None = Non
         If the file cannot be read, a field is missing, unknown, of the wrong type or out of
         range, fields contradict each other, or a file of ``drive_modules`` cannot be imported.
     BusLoadError
-        If the frames of all axes exceed the capacity of the bus.
+        If the frames of the axes of a bus exceed its capacity.
     DescriptionError
         If the task cannot be read; names the task's file.
 
@@ -178,6 +180,7 @@ def load_rig(path: str | PathLike[str], *, allowed: Container[Path] | None = Non
             _check_code([copy_of(task.law_file)], "task", path, allowed)
         import_drives(modules, file)
         transmission = transmission_of(task.robot, str(path))
+        check_buses(table.bus, table.axes, str(path))
         axes = sorted_axes(table.axes, task, str(path))
         given = {entry["name"]: entry for entry in data["axes"]}
         check_kinds(axes, given, drive_kinds(), str(path))
@@ -186,7 +189,7 @@ def load_rig(path: str | PathLike[str], *, allowed: Container[Path] | None = Non
             path=file,
             task=task,
             axes=tuple(axis_of(axis, task, transmission, str(path)) for axis in axes),
-            bus=table.bus,
+            buses=tuple(table.bus),
             loop=table.loop,
             policies=table.policies,
             operator=table.operator,

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
+from hil._registries import registry
 from hil.drives import CycleFrame, moteus_frames, odrive_frames
 from hil.errors import BusLoadError
 
@@ -171,6 +172,8 @@ class BusLoad:
         Bit rate, bit/s.
     largest_load : float
         Largest permitted fraction of the bit rate.
+    name : str
+        Name of the bus.
     """
 
     share: float
@@ -179,6 +182,7 @@ class BusLoad:
     rate: float
     bitrate: int
     largest_load: float
+    name: str = ""
 
     @property
     def fits(self) -> bool:
@@ -189,7 +193,8 @@ class BusLoad:
         cycle = [row for row in self.rows if row.each_cycle]
         bits = sum(row.each_cycle * row.cost for row in cycle)
         terms = " + ".join(map(str, cycle))
-        text = f"{terms} = {bits:.0f} bit per cycle at {self.rate:g} Hz"
+        bus = f"bus `{self.name}`: " if self.name else ""
+        text = f"{bus}{terms} = {bits:.0f} bit per cycle at {self.rate:g} Hz"
         rest = sum(row.per_second * row.cost for row in self.rows if not row.each_cycle)
         if rest:
             text += f", with {rest:.0f} bit/s of heartbeats and modes"
@@ -266,8 +271,8 @@ def frames_load(
     )
 
 
-def bus_load(rig: Rig, drives: Sequence[_Framed] | None = None) -> BusLoad:
-    """Bus load of a rig in the worst case.
+def bus_loads(rig: Rig, drives: Sequence[_Framed] | None = None) -> tuple[BusLoad, ...]:
+    """Load of each bus of a rig in the worst case.
 
     Parameters
     ----------
@@ -278,12 +283,40 @@ def bus_load(rig: Rig, drives: Sequence[_Framed] | None = None) -> BusLoad:
 
     Returns
     -------
+    tuple of BusLoad
+        The load of commands, reports, SYNC and heartbeats, in the order of the buses.
+    """
+    return tuple(_load_of(rig, k, drives, len(rig.axes)) for k in range(len(rig.buses)))
+
+
+def _load_of(rig: Rig, k: int, drives: Sequence[_Framed] | None, most: int) -> BusLoad:
+    """Load of a bus by the first of its axes, at most by a number of them."""
+    whole = rig.on(k)
+    part = replace(whole, axes=whole.axes[:most])
+    on = [i for i, own in enumerate(rig.bus_of) if own == k][:most]
+    load = LOADS.get(rig.buses[k].interface, can_load)
+    return load(part, None if drives is None else [drives[i] for i in on])
+
+
+def can_load(rig: Rig, drives: Sequence[_Framed] | None) -> BusLoad:
+    """Load of a CAN bus in the worst case.
+
+    Parameters
+    ----------
+    rig : Rig
+        A rig with this bus alone.
+    drives : sequence of Drive or None
+        Its drives; None: frames of the usual lengths of each kind.
+
+    Returns
+    -------
     BusLoad
         The load of commands, reports, SYNC and heartbeats.
     """
+    (bus,), axes = rig.buses, rig.axes
     if drives is None:
-        frames = [frame for axis in rig.axes for frame in _usual_frames(axis)]
-        if any(axis.drive == "cia402" for axis in rig.axes):
+        frames = [frame for axis in axes for frame in _usual_frames(axis)]
+        if any(axis.drive == "cia402" for axis in axes):
             frames += [CycleFrame("SYNC", 0, True), CycleFrame("heartbeat of the host", 1, True)]
     else:
         frames = [frame for drive in drives for frame in drive.cycle_frames()]
@@ -294,15 +327,20 @@ def bus_load(rig: Rig, drives: Sequence[_Framed] | None = None) -> BusLoad:
                 for message in (opening(rig) if opening is not None else ())
             ]
     counted = Counter(frames)
-    return frames_load(
+    load = frames_load(
         rig.loop.rate,
-        rig.bus.bitrate,
+        bus.bitrate,
         [(one.name, one.length, n) for one, n in counted.items() if not one.fd],
-        _heartbeats(rig.axes),
-        rig.bus.largest_load,
+        _heartbeats(axes),
+        bus.largest_load,
         [(one.name, one.length, n, one.extended) for one, n in counted.items() if one.fd],
-        rig.bus.data_bitrate,
+        bus.data_bitrate,
     )
+    return replace(load, name=bus.name)
+
+
+LOADS = registry(dict[str, "Callable[[Rig, Sequence[_Framed] | None], BusLoad]"]())
+"""Loads, as `can_load`, of further kinds of links by interface; all other interfaces are CAN."""
 
 
 def _usual_frames(axis: Axis) -> tuple[CycleFrame, ...]:
@@ -333,39 +371,46 @@ def _heartbeats(axes: Iterable[Axis]) -> list[tuple[str, int, float]]:
     ]
 
 
-def refuse_overload(rig: Rig, drives: Sequence[_Framed] | None = None) -> BusLoad:
-    """Reject a rate at which the frames exceed the permitted bus load.
+def refuse_overload(rig: Rig, drives: Sequence[_Framed] | None = None) -> tuple[BusLoad, ...]:
+    """Reject a rate at which the frames exceed the permitted load of a bus.
 
     Parameters
     ----------
     rig : Rig
         The rig.
     drives : sequence of Drive, optional
-        Its drives, as for `bus_load`.
+        Its drives, as for `bus_loads`.
 
     Returns
     -------
-    BusLoad
-        The load, which is permitted.
+    tuple of BusLoad
+        The loads, which are permitted.
 
     Raises
     ------
     BusLoadError
-        If the load is not permitted; with the computation and the largest rate. The load is its
-        attribute `load`.
+        If a load is not permitted; with the computation, the largest rate, and the number of the
+        axes that the bus carries at this rate. The load is its attribute `load`.
     """
-    load = bus_load(rig, drives)
-    if load.fits:
-        return load
-    slower = (
-        f"Set rate = {load.largest_rate:g} or less, or distribute the axes over several buses."
-        if load.largest_rate
-        else "Raise the bit rate, or distribute the axes over several buses: no rate is low enough."
-    )
-    raise BusLoadError(
-        f"{rig.path}, [loop], field `rate`",
-        expected=f"at most {100 * load.largest_load:g} % of the bus in the worst case",
-        came=str(load),
-        cure=slower,
-        load=load,
-    )
+    loads = bus_loads(rig, drives)
+    for k, load in enumerate(loads):
+        if not load.fits:
+            raise BusLoadError(
+                f"{rig.path}, [loop], field `rate`",
+                expected=f"at most {100 * load.largest_load:g} % of the bus in the worst case",
+                came=str(load),
+                cure=_slower(load, rig, k, drives),
+                load=load,
+            )
+    return loads
+
+
+def _slower(load: BusLoad, rig: Rig, k: int, drives: Sequence[_Framed] | None) -> str:
+    """What to change for a load of a bus that is not permitted."""
+    size, shared = rig.bus_of.count(k), "distribute the axes over several buses"
+    carried = next((n for n in range(size - 1, 0, -1) if _load_of(rig, k, drives, n).fits), 0)
+    if carried:
+        shared += f": at this rate one carries {carried} of these {size}"
+    if load.largest_rate:
+        return f"Set rate = {load.largest_rate:g} or less, or {shared}."
+    return f"Raise the bit rate, or {shared}{'' if carried else ': no rate is low enough'}."

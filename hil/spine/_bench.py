@@ -60,8 +60,8 @@ class BenchResult:
         Name of the rig.
     rate : float
         Rate of the cycles, Hz.
-    axes, links : int
-        Numbers of axes and links.
+    axes, buses : int
+        Numbers of axes and buses.
     cycles, skipped : int
         Number of cycles, and of deadlines without one.
     median, rare, longest : float
@@ -84,7 +84,7 @@ class BenchResult:
     rig: str
     rate: float
     axes: int
-    links: int
+    buses: int
     cycles: int
     skipped: int
     median: float
@@ -129,7 +129,7 @@ class BenchResult:
             for what, given in (("SCHED_FIFO", self.scheduled), ("locked memory", self.locked))
         ]
         for line in (
-            f"{self.rig}: {self.axes} axes on {self.links} links at {self.rate:g} Hz",
+            f"{self.rig}: {self.axes} axes on {self.buses} buses at {self.rate:g} Hz",
             f"{self.cycles} cycles, {self.skipped} skipped ({100.0 * share:.2g} %)",
             f"duration of a cycle: median {1e6 * self.median:.0f} us, 99.9 % "
             f"{1e6 * self.rare:.0f} us, longest {1e6 * self.longest:.0f} us",
@@ -159,10 +159,8 @@ class Bench:
         Whether the law ran.
     """
 
-    def __init__(
-        self, rig: Rig, folder: Path, links: int, seconds: float, out: Path | None = None
-    ) -> None:
-        self.rig, self.links, self.out = rig, links, out
+    def __init__(self, rig: Rig, folder: Path, seconds: float, out: Path | None = None) -> None:
+        self.rig, self.out = rig, out
         self.recorder: Recorder | None = None
         where = f"rig `{rig.name}`, measurement"
         self.law: TrackingLaw = tracking_law(rig.task.law, f"{where}, law")
@@ -178,9 +176,9 @@ class Bench:
 
     def _open(self, folder: Path, seconds: float, where: str) -> None:
         """Build and start the processes."""
-        rig, links = self.rig, self.links
+        rig = self.rig
         layout = Layout.of([axis.name for axis in rig.axes], self.law)
-        build(rig, folder, links, layout, where, programs=True)
+        build(rig, folder, layout, where, programs=True)
         duration = min(seconds, rig.task.duration)
         plan = sample_plan(rig.task, self.law, rig.loop.period, duration)
         parts = [plan.pose, plan.twist, plan.acceleration]
@@ -196,7 +194,7 @@ class Bench:
             ring = self.recorder.ring.path
         self.shared = self._memory(folder / "shared", shared_of(rig, self.law))
         self.emulated = self._memory(folder / "emulated", emulated_of(rig))
-        pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(links)]
+        pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in rig.buses]
         with contextlib.ExitStack() as ends:
             for end in (end for pair in pairs for end in pair):
                 ends.enter_context(end)
@@ -286,7 +284,7 @@ class Bench:
             self.rig.name,
             self.rig.loop.rate,
             len(self.rig.axes),
-            self.links,
+            len(self.rig.buses),
             shared.cycles,
             shared.skipped,
             duration.quantile(0.5),
@@ -315,18 +313,16 @@ class Bench:
 
 
 @contextlib.contextmanager
-def started(rig: Rig, links: int, seconds: float, out: Path | None = None) -> Iterator[Bench]:
+def started(rig: Rig, seconds: float, out: Path | None = None) -> Iterator[Bench]:
     """Processes of a rig in a temporary folder."""
     with (
         tempfile.TemporaryDirectory(prefix="concur-rig-") as name,
-        Bench(rig, Path(name), links, seconds, out) as bench,
+        Bench(rig, Path(name), seconds, out) as bench,
     ):
         yield bench
 
 
-def bench_rig(
-    rig: Rig, rate: float | None, seconds: float, links: int, out: Path | None = None
-) -> BenchResult:
+def bench_rig(rig: Rig, rate: float | None, seconds: float, out: Path | None = None) -> BenchResult:
     """Measure which rate the cycle of a rig holds on this machine, on emulated drives.
 
     Parameters
@@ -337,8 +333,6 @@ def bench_rig(
         Rate, Hz; None: that of the rig.
     seconds : float
         Duration, s; a shorter task ends before it.
-    links : int
-        Number of links, among which the axes are divided.
     out : Path, optional
         Folder of a record of the run, for `replay`; default: no record.
 
@@ -352,13 +346,6 @@ def bench_rig(
     RigError
         If there is no compiler, or the rig cannot be measured.
     """
-    if not 1 <= links <= len(rig.axes):
-        raise RigError(
-            f"rig `{rig.name}`, number of links",
-            expected=f"1 to {len(rig.axes)}, the number of axes",
-            came=f"{links}",
-            cure="Divide the axes among fewer links.",
-        )
     other = rate is not None and rate != rig.loop.rate
     if other and out is not None:
         raise RigError(
@@ -374,7 +361,7 @@ def bench_rig(
     if out is None:  # emulated drives report when the machine runs their process
         jitter = max(rig.emulator.jitter, rig.loop.receive_window)
         rig = dataclasses.replace(rig, emulator=dataclasses.replace(rig.emulator, jitter=jitter))
-    with started(rig, links, seconds + PATIENCE, out) as bench:
+    with started(rig, seconds + PATIENCE, out) as bench:
         if bench.run():
             bench.beat(seconds, lambda: bench.state is not State.RUN)
         bench.stop()

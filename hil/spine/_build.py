@@ -34,7 +34,7 @@ def has_compiler() -> bool:
     return find_compiler() is not None and sys.platform.startswith("linux")
 
 
-def build(rig: Rig, folder: Path, links: int, layout: Layout, where: str, programs: bool) -> None:
+def build(rig: Rig, folder: Path, layout: Layout, where: str, programs: bool) -> None:
     """Write and compile the loop of a rig: as a library, or as processes with emulated drives."""
     compiler = find_compiler()
     if compiler is None or not has_compiler():
@@ -50,7 +50,7 @@ def build(rig: Rig, folder: Path, links: int, layout: Layout, where: str, progra
     for name in (*HEADERS, *sources):
         shutil.copyfile(CODE / name, folder / name)
     (folder / "rows.h").write_text(rows_in_c(layout), encoding="ascii")
-    (folder / "drives.h").write_text(drives_in_c(rig, links), encoding="ascii")
+    (folder / "drives.h").write_text(drives_in_c(rig), encoding="ascii")
     (folder / "timing.h").write_text(timing(rig), encoding="ascii")
     graphs = [path.name for path in exported.files if path.name.startswith("graphs")]
     objects = [_object(name) for name in (*CYCLE, *LOOP, *graphs)]

@@ -23,8 +23,8 @@ from hil.spine._memory import DRIVE, drives_of, setup_of, shared_of
 if TYPE_CHECKING:
     from hil._concur import TrackingLaw
     from hil._plan import Plan
-    from hil.bus import Bus
     from hil.drives import Drive
+    from hil.links import Links
     from hil.record.ring import Ring
     from hil.record.rows import Layout
     from hil.settings import Rig
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 REASONS = {int(reason): reason for reason in Reason}
 
 
-def why_in_python(rig: Rig, law: TrackingLaw, bus: Bus) -> str:
+def why_in_python(rig: Rig, law: TrackingLaw, links: Links) -> str:
     """Why the loop of a rig runs in Python; "" if it runs in C.
 
     Parameters
@@ -41,8 +41,8 @@ def why_in_python(rig: Rig, law: TrackingLaw, bus: Bus) -> str:
         The rig.
     law : TrackingLaw
         Its law.
-    bus : Bus
-        The open bus.
+    links : Links
+        The open buses.
 
     Returns
     -------
@@ -52,8 +52,9 @@ def why_in_python(rig: Rig, law: TrackingLaw, bus: Bus) -> str:
     others = [axis.drive for axis in rig.axes if axis.drive != "cia402"]
     if not has_compiler():
         return "there is no C compiler for Linux"
-    if not bus.has_descriptor:
-        return f"the interface {rig.bus.interface} has no descriptor; socketcan has one"
+    for bus, link in zip(rig.buses, links, strict=True):
+        if not link.has_descriptor:
+            return f"the interface {bus.interface} has no descriptor; socketcan has one"
     if others:
         return f"it has drives of kind {others[0]}; in C there are those of kind cia402"
     if rig.pose is not None:
@@ -62,7 +63,7 @@ def why_in_python(rig: Rig, law: TrackingLaw, bus: Bus) -> str:
         return "it has joints that follow others"
     if rig.loop.compiled is False:
         return "`compiled` of [loop] is false"
-    if rig.loop.compiled is None and rig.bus.interface != "datagram":
+    if rig.loop.compiled is None and any(bus.interface != "datagram" for bus in rig.buses):
         return "the loop in C has not run on an adapter for CAN yet; `compiled = true` takes it"
     return ""
 
@@ -94,13 +95,19 @@ class LoopInC:
         self.code = 0
         # The library stays mapped when its folder is removed.
         with tempfile.TemporaryDirectory(prefix="concur-rig-") as name:
-            build(rig, Path(name), 1, layout, f"rig `{rig.name}`, loop in C", programs=False)
+            build(rig, Path(name), layout, f"rig `{rig.name}`, loop in C", programs=False)
             self._library = ctypes.CDLL(str(Path(name) / LIBRARY))
         self._kept: list[Any] = []
         self._thread: threading.Thread | None = None
 
     def start(
-        self, plan: Plan, drives: Sequence[Drive], bus: Bus, ring: Ring, priority: int, resets: bool
+        self,
+        plan: Plan,
+        drives: Sequence[Drive],
+        links: Links,
+        ring: Ring,
+        priority: int,
+        resets: bool,
     ) -> None:
         """Take over prepared drives: start the loop.
 
@@ -110,8 +117,8 @@ class LoopInC:
             The reference, sampled at the loop's period.
         drives : sequence of Drive
             The drives.
-        bus : Bus
-            Their bus.
+        links : Links
+            Their buses.
         ring : Ring
             Takes a row for each cycle.
         priority : int
@@ -135,7 +142,7 @@ class LoopInC:
             state.proved[k] = drive.proved
             state.latched[k], state.emergency[k] = drive.faults
         memory = ctypes.c_char.from_buffer(ring.memory)
-        sockets = (ctypes.c_int * 1)(bus.descriptor())
+        sockets = (ctypes.c_int * len(links))(*(link.descriptor() for link in links))
         setup = setup_of(self._shared, self._drives)(
             shared=ctypes.pointer(self.shared),
             reference=table.ctypes.data_as(ctypes.POINTER(ctypes.c_double)),
@@ -144,7 +151,7 @@ class LoopInC:
             ring_size=len(ring.memory),
             silence=self.rig.operator.timeout,
             sockets=sockets,
-            links=1,
+            links=len(links),
             drives=ctypes.pointer(state),
             resets=int(resets),
         )

@@ -8,7 +8,8 @@ from pathlib import Path
 from hil.rig import load_rig
 from hil.spine import BenchResult, bench_rig
 from tests.benchmarks._timing import progress
-from tests.hil.spine.twelve import LINKS, made
+from tests.hil.bench import divided
+from tests.hil.spine.twelve import made
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "rover_rig" / "rig.toml"
 CASES = (("rover", 250.0), ("rover", 1000.0), ("four arms", 1000.0), ("four arms", 2000.0))
@@ -21,8 +22,9 @@ LENGTH = 60.0
 def run_case(name: str, rate: float, length: float = LENGTH) -> BenchResult:
     """Measure a rig at a rate."""
     with tempfile.TemporaryDirectory() as folder:
-        path, links = (EXAMPLE, 2) if name == "rover" else (made(folder), LINKS)
-        return bench_rig(load_rig(path), rate, length, links)
+        rover = name == "rover"
+        rig = divided(load_rig(EXAMPLE), 2) if rover else load_rig(made(folder))
+        return bench_rig(rig, rate, length)
 
 
 def cycle_table() -> str:
@@ -36,7 +38,7 @@ def cycle_table() -> str:
         granted.append(found.scheduled and found.locked)
         times = (found.median, found.rare, found.longest, found.late)
         parts = [
-            f"{name}, {found.axes} axes on {found.links} links",
+            f"{name}, {found.axes} axes on {found.buses} buses",
             f"{rate:g}",
             str(found.cycles),
             str(found.skipped),

@@ -101,7 +101,7 @@ def run_rig(path: Path, length: float = LENGTH, emulated: bool = True) -> RigRow
     """
     rig = load_rig(path)
     free = dataclasses.replace(rig.operator, port=0)
-    rig = dataclasses.replace(rig, bus=_own_port(rig), operator=free)
+    rig = dataclasses.replace(rig, buses=_own_port(rig), operator=free)
     with tempfile.TemporaryDirectory() as folder, _stages() as stages:
         wishes = SessionOptions(
             Mode.DRIVE if emulated else Mode.MOCK,
@@ -120,9 +120,9 @@ def run_rig(path: Path, length: float = LENGTH, emulated: bool = True) -> RigRow
 
 def _own_port(rig: Rig) -> Any:
     """Another port, so that a rig that is emulated elsewhere is not met."""
-    options = dict(rig.bus.options)
+    options = dict(rig.buses[0].options)
     options["port"] = 20000 + time.monotonic_ns() % 20000
-    return dataclasses.replace(rig.bus, options=options)
+    return (dataclasses.replace(rig.buses[0], options=options),)
 
 
 def rig_table() -> str:

@@ -29,7 +29,7 @@ from hil.record import Record
 from hil.record._drain import ROWS_FILE, write_json
 from hil.record.manifest import make_manifest
 from hil.rig import load_rig
-from hil.rig.busload import bus_load
+from hil.rig.busload import bus_loads
 from tests.checker._stored import claims_no_more
 from tests.checker._stored import sealed as resealed
 from tests.fuzz._mutate import mutated, mutated_hdf5, mutated_xml
@@ -170,7 +170,7 @@ def task(path: Path) -> None:
 def rig(path: Path) -> None:
     """Read a rig, its bus load and the bound of its certificate."""
     made = load_rig(path)
-    bus_load(made)
+    bus_loads(made)
     load_bound(made)
 
 

@@ -21,12 +21,12 @@ import pytest
 from hil._bookkeeping import contradictions
 from hil._plan import sample_plan
 from hil._realtime import Granted
-from hil.bus import open_bus
 from hil.clock import SteppedClock
 from hil.controller import Controller, Mode
 from hil.drives import make_drives
 from hil.emulator import World
 from hil.guard import Limits, Phase, State
+from hil.links import open_links
 from hil.operator import OperatorChannel, OperatorSender
 from hil.record import Record
 from hil.record.ring import Ring
@@ -80,6 +80,17 @@ def rig_of(file=ROVER, **parts):
     return dataclasses.replace(
         rig, **{name: dataclasses.replace(getattr(rig, name), **changes[name]) for name in names}
     )
+
+
+def divided(rig, buses):
+    """A rig whose axes are divided among several buses, in their order."""
+    first, size = rig.buses[0], len(rig.axes)
+    names = [f"bus{k}" for k in range(buses)]
+    made = [dataclasses.replace(first, name=n, channel=f"{first.channel}-{n}") for n in names]
+    axes = [
+        dataclasses.replace(axis, bus=names[k * buses // size]) for k, axis in enumerate(rig.axes)
+    ]
+    return dataclasses.replace(rig, buses=tuple(made), axes=tuple(axes))
 
 
 def ranged(rig, **ends):
@@ -184,7 +195,8 @@ class Bench:
         self.world = own(World(self.rig, self.clock, faults, settings, send_pose=send_pose))
         if self.clock.advance == self.world.advance:
             self.clock.advance = self.advance
-        self.bus = own(open_bus(self.rig.bus, self.clock))
+        self.links = own(open_links(self.rig, self.clock))
+        self.bus = self.links[0]
         self.sent, self.loads, self.speeds, self.places = [], [], [], []
         self._watch_bus()
         servo = self.servo
@@ -203,7 +215,7 @@ class Bench:
             self.law,
             self.plan,
             make_drives(self.rig),
-            self.bus,
+            self.links,
             self.ring,
             **({"mode": mode, "operator": self.channel, "pose": self.pose} | others),
         )

@@ -116,7 +116,7 @@ def test_4_set_points_without_numbers_are_no_success():
 def stammer(bench):
     """From `CYCLE` on the reports of an axis are too short; they come as often as before."""
     node = bench.rig.axes[TURRET].node
-    bus = can.Bus(interface="virtual", channel=bench.rig.bus.channel)
+    bus = can.Bus(interface="virtual", channel=bench.rig.buses[0].channel)
     bench._closing.callback(bus.shutdown)
     short = can.Message(arbitration_id=0x180 + node, data=b"\x37\x12\x00", is_extended_id=False)
     bench.at(CYCLE, bench.world.fault, Fault("drop", "turret", way="to_host"))

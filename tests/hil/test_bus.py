@@ -16,7 +16,7 @@ from hil.bus import (
     REFUSED_IN_ROW,
     Bus,
     bus_options,
-    may_have_drives,
+    can_have_drives,
     open_bus,
 )
 from hil.clock import MonotonicClock, SteppedClock
@@ -296,7 +296,7 @@ def test_the_bit_rate_is_passed_to_interfaces_that_have_one(monkeypatch):
 @pytest.mark.parametrize(("options", "leaves"), [({}, False), ({"hop_limit": 1}, True)])
 def test_multicast_that_leaves_the_machine_may_have_drives(options, leaves):
     settings = BusSettings("udp_multicast", "239.255.99.9", options={"port": 43113, **options})
-    assert may_have_drives(settings) == leaves
+    assert can_have_drives(settings) == leaves
     assert bus_options(settings)["hop_limit"] == int(leaves)
     with open_bus(settings) as bus:
         assert bus.bus._multicast.hop_limit == int(leaves)

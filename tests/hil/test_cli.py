@@ -124,8 +124,8 @@ def test_check_of_emulated_drives(file):
     result = json.loads(run("check", file, "--mock", "--json")[0])
     assert result["passed"]
     assert result["rig"] == rig.name
-    assert 0.0 < result["bus"]["share"] < rig.bus.largest_load
-    assert result["bus"]["largest_rate"] > rig.loop.rate
+    assert 0.0 < result["buses"][0]["share"] < rig.buses[0].largest_load
+    assert result["buses"][0]["largest_rate"] > rig.loop.rate
     assert {check["axis"] for check in result["checks"]} == {axis.name for axis in rig.axes}
     assert {check["finding"] for check in result["checks"]} <= {"found", "unknown"}
     positions = [check for check in result["checks"] if check["what"] == "position, rad (m)"]

@@ -127,7 +127,7 @@ def test_a_plan_of_another_period_is_refused():
             bench.law,
             plan,
             bench.controller.drives,
-            bench.bus,
+            bench.links,
             bench.ring,
             mode=Mode.MOCK,
         )

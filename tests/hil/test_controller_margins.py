@@ -16,6 +16,7 @@ from hil.controller._preparation import await_heartbeat, release_drives
 from hil.controller._standstills import Standstills
 from hil.guard import Phase, Reason, State
 from hil.latch import Action
+from hil.links import Links
 
 PERIOD = 0.25  # exact in binary, like all times here
 
@@ -169,7 +170,7 @@ def test_the_policy_of_missing_reports_goes_before_that_of_late_cycles():
     ],
 )
 def test_a_bus_that_refuses_for_longer_than_the_patience(off, refused, reason):
-    made = controller(bus=SimpleNamespace(is_off=off))
+    made = controller(links=SimpleNamespace(off=0 if off else -1))
     made._exchange.refused = refused
     assert made._reason_of_drives() is reason
 
@@ -183,7 +184,7 @@ def test_a_bus_that_refuses_for_longer_than_the_patience(off, refused, reason):
     ],
 )
 def test_one_drive_is_enough(fault, enabled, reason):
-    made = controller(bus=SimpleNamespace(is_off=False))
+    made = controller(links=SimpleNamespace(off=-1))
     made.feedback.fault, made.feedback.enabled = np.array(fault), np.array(enabled)
     assert made._reason_of_drives() is reason
 
@@ -344,7 +345,7 @@ def test_cycles_without_torque_at_the_end_are_a_period_apart():
     bus = SimpleNamespace(send=lambda _: sent.append(clock.time), refused=0, clock=clock)
     policies = SimpleNamespace(shutdown_cycles=3)
     rig = SimpleNamespace(policies=policies, loop=SimpleNamespace(period=PERIOD))
-    assert release_drives(rig, drives, bus) == []
+    assert release_drives(rig, drives, Links([bus], [0])) == []
     assert sent == [100.0, 100.25, 100.5]
     assert clock.time == 100.75
 
@@ -356,7 +357,7 @@ def test_a_cycle_is_late_beyond_half_a_period(lateness, late, missed):
     made._law = SimpleNamespace(evaluate=yes, elapsed=0.0)
     made._row = {name: np.zeros(1) for name in ("cycle", "time", "deadline", "elapsed", "compute")}
     made.feedback.invalid = np.array([2, 3])
-    made.bus = SimpleNamespace(refused=0)
+    made.links = SimpleNamespace(refused=0)
     made.ring = SimpleNamespace(publish=yes)
     noted = SimpleNamespace(add=yes)
     made.quality.lateness = made.quality.compute = made.quality.transfer = noted

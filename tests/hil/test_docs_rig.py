@@ -25,8 +25,8 @@ from hil.drives.feedback import Feedback
 from hil.emulator import _faults
 from hil.operator import OperatorChannel
 from hil.quality import Quality
-from hil.rig import OperatorSettings, PoseSettings
-from hil.rig.busload import bus_load
+from hil.rig import BusSettings, OperatorSettings, PoseSettings
+from hil.rig.busload import bus_loads
 from hil.state.pose_source import PoseReceiver
 from tests.hil._acme import forgotten
 
@@ -224,14 +224,14 @@ def micro_rig(micro, tmp_path):
     rig = hil.load_rig(path)
     return dataclasses.replace(
         rig,
-        bus=dataclasses.replace(rig.bus, interface="virtual", channel=str(tmp_path), options={}),
+        buses=(BusSettings("virtual", str(tmp_path)),),
     )
 
 
 def test_third_kind_of_drive_is_a_drive_of_a_rig_file(micro_rig):
     drives = make_drives(micro_rig)
     assert {type(drive).__name__ for drive in drives} == {"MicroDrive"}
-    load = bus_load(micro_rig, drives)
+    (load,) = bus_loads(micro_rig, drives)
     assert load.fits
     assert load.share == pytest.approx(10 * 95 * 250 / 1e6)
 
@@ -239,7 +239,7 @@ def test_third_kind_of_drive_is_a_drive_of_a_rig_file(micro_rig):
 def test_third_kind_of_drive_speaks(micro_rig):
     clock, feedback = SteppedClock(), Feedback(5)
     drive = make_drives(micro_rig)[2]
-    with open_bus(micro_rig.bus, clock) as host, open_bus(micro_rig.bus, clock) as motor:
+    with open_bus(micro_rig.buses[0], clock) as host, open_bus(micro_rig.buses[0], clock) as motor:
         assert [check.finding for check in drive.inspect(host)] == [Finding.MISSING]
         with pytest.raises(hil.errors.ArmError, match="answers"):
             drive.prepare(host)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from hil.controller._exchange import Exchange
+from hil.links import Links
 
 LATENCY, WINDOW, NAN = 0.003, 0.002, math.nan
 
@@ -69,7 +70,7 @@ def exchange(bus, drive, talks=True):
         estimator=SimpleNamespace(latency=LATENCY),
         policies=SimpleNamespace(max_consecutive_faults=3),
     )
-    return Exchange(rig, [drive], bus, talks)
+    return Exchange(rig, [drive], Links([bus], [0]), talks)
 
 
 @pytest.mark.parametrize(
@@ -183,8 +184,8 @@ def test_the_shortest_of_five_round_trips_counts(delays, shortest, trials):
 @pytest.mark.parametrize("talks", [True, False])
 def test_frames_of_somebody_else_are_counted(talks):
     made = exchange(Frames(10.0005, 10.001, 10.0015), Drive(), talks)
-    made._receivers = {}
-    made._intruders = SimpleNamespace(is_foreign=lambda _: True, note=lambda _: None)
+    made._wires[0].receivers = {}
+    made._wires[0].intruders = SimpleNamespace(is_foreign=lambda _: True, note=lambda _: None)
     made.take(10.0)
     assert made.foreign == (3 if talks else 0)
 
@@ -240,7 +241,7 @@ def two(bus, drive=Drive, talks=True):
         made.index = index
         made.command = lambda wanted, torque, index=index: (index, torque)
         made.asides = lambda cycle: ()
-    return Exchange(rig, drives, bus, talks)
+    return Exchange(rig, drives, Links([bus], [0, 0]), talks)
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ import pytest
 
 import hil._torque
 from hil import guard
-from hil.bus import open_bus
 from hil.controller import Controller, Mode
 from hil.controller._controller import PATIENCE
 from hil.drives import make_drives
 from hil.guard import Flag, Reason, State
+from hil.links import open_links
 from hil.record.ring import Ring
 from tests.hil.bench import (
     ROVER,
@@ -41,13 +41,13 @@ class Listening:
         self.turns.advance = self.bench.advance
         self.seat = self.turns.seat()
         bench = self.bench
-        self.bus = open_bus(bench.rig.bus, self.seat)
-        self.spy = can.Bus(interface="virtual", channel=bench.rig.bus.channel)
+        self.links = open_links(bench.rig, self.seat)
+        self.spy = can.Bus(interface="virtual", channel=bench.rig.buses[0].channel)
         self.said = [0]
-        self._count(bench.world.bus)
+        self._count(bench.world.buses[0])
         self.sent = []
-        take = self.bus.bus.send
-        self.bus.bus.send = lambda frame, timeout=None: (self.sent.append(frame), take(frame))
+        take = self.links[0].bus.send
+        self.links[0].bus.send = lambda frame, timeout=None: (self.sent.append(frame), take(frame))
         rig = change(bench.rig)
         self.ring = Ring.create(bench.ring.layout, 3000)
         self.law = Law(bench.servo.compile())
@@ -57,7 +57,7 @@ class Listening:
             self.law,
             bench.plan,
             make_drives(rig),
-            self.bus,
+            self.links,
             self.ring,
             mode=mode,
         )
@@ -85,7 +85,7 @@ class Listening:
 
     def __exit__(self, *_):
         self.spy.shutdown()
-        self.bus.close()
+        self.links.close()
         self.ring.close()
         self.ring.remove()
         self.bench.__exit__()
@@ -107,7 +107,7 @@ def test_listening_sends_nothing(mode, file):
         assert driven.done
         assert heard.reason is Reason.END
         assert not both.sent
-        assert both.controller.bus.silent
+        assert both.controller.links.silent
         # An independent count on the bus: all frames are of the drives, or of the driving loop.
         count = 0
         while both.spy.recv(0) is not None:

@@ -439,14 +439,14 @@ def long_rig(folder: Path, seconds: float):
         "\n".join(line for line in lines if not line.startswith("certificate")), encoding="utf-8"
     )
     made = load_rig(rig)
-    options = dict(made.bus.options) | {"port": 20000 + time.monotonic_ns() % 20000}
+    options = dict(made.buses[0].options) | {"port": 20000 + time.monotonic_ns() % 20000}
     # A shared machine may stand still for some tens of ms: tolerate this for as long as the
     # drives' own watchdogs do.
     patience = int(min(axis.watchdog for axis in made.axes) * made.loop.rate) - 1
     return dataclasses.replace(
         made,
         policies=dataclasses.replace(made.policies, max_consecutive_faults=patience),
-        bus=dataclasses.replace(made.bus, options=options),
+        buses=(dataclasses.replace(made.buses[0], options=options),),
         operator=dataclasses.replace(made.operator, port=0),
     )
 

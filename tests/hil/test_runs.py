@@ -151,7 +151,7 @@ def test_letting_go_of_the_deadman_in_a_run_does_not_hold():
 )
 def test_nothing_is_emulated_on_a_bus_that_may_have_drives(interface, channel):
     """With `--emulate` there is no confirmation and no enabling device."""
-    rig = dataclasses.replace(load_rig(EXAMPLES / ROVER), bus=BusSettings(interface, channel))
+    rig = dataclasses.replace(load_rig(EXAMPLES / ROVER), buses=(BusSettings(interface, channel),))
     with pytest.raises(RigError, match=r"bus\.interface"):
         EmulatorProcesses(rig)
     for mode in (Mode.DRIVE, Mode.SHADOW):

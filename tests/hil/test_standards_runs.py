@@ -125,7 +125,7 @@ def test_a_drive_that_pushes_without_a_command_stops_the_rig_before_it_is_fast(p
 )
 def test_a_makers_tool_is_foreign_at_its_first_frame(plugged, act):
     with Bench() as bench:
-        tool = MakersTool(bench.rig.bus.channel)
+        tool = MakersTool(bench.rig.buses[0].channel)
         bench.at(40, act, tool, bench.rig.axes[1].node)
         outcome = bench.run()
         tool.close()
@@ -151,7 +151,7 @@ def test_a_makers_tool_is_foreign_at_its_first_frame(plugged, act):
 def test_a_makers_tool_is_noticed_while_drives_are_prepared(plugged, act, foreign, meets, before):
     """It meets one axis before or after the second one is prepared."""
     with Bench(duration=0.1) as bench:
-        tool = MakersTool(bench.rig.bus.channel)
+        tool = MakersTool(bench.rig.buses[0].channel)
         drive, node = bench.controller.drives[1], bench.rig.axes[meets].node
         inner = drive.prepare
 
@@ -171,7 +171,7 @@ def test_a_makers_tool_is_noticed_while_drives_are_prepared(plugged, act, foreig
 
 def test_what_a_makers_tool_wrote_before_is_of_no_matter(plugged):
     with Bench(duration=0.1) as bench:
-        tool = MakersTool(bench.rig.bus.channel)
+        tool = MakersTool(bench.rig.buses[0].channel)
         tool.write(bench.rig.axes[1].node, 0x6060, "b", 9)
         assert bench.run().reason is Reason.END
         tool.close()
@@ -179,7 +179,7 @@ def test_what_a_makers_tool_wrote_before_is_of_no_matter(plugged):
 
 def test_questions_of_a_makers_tool_do_not_stop_the_rig(plugged):
     with Bench() as bench:
-        tool = MakersTool(bench.rig.bus.channel)
+        tool = MakersTool(bench.rig.buses[0].channel)
         for cycle in range(20, 60):
             bench.at(cycle, tool.read, bench.rig.axes[1].node, 0x6064)
         assert bench.run().reason is Reason.END

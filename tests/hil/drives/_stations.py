@@ -72,7 +72,7 @@ def make_rig(*axes: Axis) -> Rig:
         path=Path("bench.toml"),
         task=None,  # type: ignore[arg-type]
         axes=axes,
-        bus=BusSettings("virtual", "bench"),
+        buses=(BusSettings("virtual", "bench"),),
     )
 
 

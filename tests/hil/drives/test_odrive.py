@@ -478,7 +478,7 @@ def test_faults_of_the_link_are_named(kind, way, reasons):
 
 def test_another_host_that_commands_a_drive_stops_the_rig():
     with Bench(ROVER_ODRIVE, duration=0.4) as bench:
-        other = can.Bus(interface="virtual", channel=bench.rig.bus.channel)
+        other = can.Bus(interface="virtual", channel=bench.rig.buses[0].channel)
         order = can.Message(
             arbitration_id=3 << 5 | Message.AXIS_STATE,
             data=struct.pack("<I", 8),

@@ -19,6 +19,7 @@ from hil.drives._cia402_following import LAG, MISFIT, Following
 from hil.drives._cia402_state import FOLLOWS, LIMITED
 from hil.drives._trial import DIRECTIONS, SILENCE, STEADY
 from hil.errors import ArmError, DriveError, UnitError
+from hil.links import Links
 from tests.hil.drives._stations import make_axis, make_rig
 from tests.hil.standards_drive import (
     DISABLED,
@@ -47,7 +48,9 @@ class Setting:
         axes = [make_axis(**{"name": f"axis {d.node}", "node": d.node} | changes) for d in drives]
         self.rig = make_rig(*axes)
         self.hosts = [Cia402Drive(axis, k, self.rig) for k, axis in enumerate(axes)]
-        self.exchange = Exchange(self.rig, self.hosts, self.bus, talks=True)
+        self.exchange = Exchange(
+            self.rig, self.hosts, Links([self.bus], [0] * len(self.hosts)), talks=True
+        )
         self.feedback = self.exchange.feedback
         self.clock.sleep_until(self.clock.now() + 0.05)
 

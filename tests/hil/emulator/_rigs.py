@@ -19,7 +19,7 @@ def virtual_rig(path=ROVER, **emulator):
     settings = {"latency": 1e-3, "dt": 1e-3} | emulator
     return dataclasses.replace(
         rig,
-        bus=BusSettings("virtual", f"test-{secrets.token_hex(6)}"),
+        buses=(BusSettings("virtual", f"test-{secrets.token_hex(6)}"),),
         loop=dataclasses.replace(rig.loop, priority=0),
         emulator=EmulatorSettings(**settings),
         pose=None,

@@ -42,7 +42,7 @@ def rig(path=ROVER, **emulator):
     return dataclasses.replace(
         found,
         axes=axes,
-        bus=BusSettings("udp_multicast", "239.74.163.2", options={"port": port}),
+        buses=(BusSettings("udp_multicast", "239.74.163.2", options={"port": port}),),
         emulator=EmulatorSettings(**({"latency": 1e-3, "dt": 1e-3} | emulator)),
         pose=None,
     )
@@ -62,7 +62,7 @@ def until(condition, timeout=5.0):
 def test_driven_over_the_bus_with_faults_then_silent(path):
     own = rig(path, control_port=free_udp_port())
     clock = MonotonicClock()
-    with open_bus(own.bus, clock) as bus, EmulatorProcesses(own) as emulator:
+    with open_bus(own.buses[0], clock) as bus, EmulatorProcesses(own) as emulator:
         assert emulator.alive
         driver = Driver(own, None, bus, make_drives(own)).prepare()
         driver.cycle(Wanted.READY, [0.0] * 5, 40)
@@ -115,8 +115,8 @@ import dataclasses, sys, time
 from hil.emulator import EmulatorProcesses
 from hil.rig import BusSettings, load_rig
 rig = load_rig(sys.argv[1])
-rig = dataclasses.replace(rig, bus=BusSettings("udp_multicast", "239.74.163.2",
-                          options={"port": int(sys.argv[2])}))
+rig = dataclasses.replace(rig, buses=(BusSettings("udp_multicast", "239.74.163.2",
+                          options={"port": int(sys.argv[2])}),))
 if __name__ == "__main__":
     with EmulatorProcesses(rig) as emulator:
         print(emulator.pid, flush=True)
@@ -170,7 +170,7 @@ def test_what_cannot_start_is_refused():
     own = rig()
     with pytest.raises(RigError, match="leg"):
         EmulatorProcesses(own, [Fault("drop", "leg")])
-    broken = dataclasses.replace(own, bus=BusSettings("udp_multicast", "no address"))
+    broken = dataclasses.replace(own, buses=(BusSettings("udp_multicast", "no address"),))
     emulator = EmulatorProcesses(broken)
     with pytest.raises(BusError, match="no address"), emulator:
         pass
@@ -200,7 +200,7 @@ def test_drives_of_one_s_own_are_emulated_in_a_process_too(tmp_path):
         own = rig(tmp_path / "rig.toml")
         assert [axis.drive for axis in own.axes].count("acme") == 1
         clock = MonotonicClock()
-        with open_bus(own.bus, clock) as bus, EmulatorProcesses(own):
+        with open_bus(own.buses[0], clock) as bus, EmulatorProcesses(own):
             drive = make_drives(own)[2]
             assert type(drive).__name__ == "AcmeDrive"
             findings = {check.finding for check in drive.inspect(bus)}

@@ -25,7 +25,7 @@ def driven(path=ROVER, cycles=50, faults=(), settings=None, after=0.0, **emulato
     """A world that was prepared and driven for some cycles; yields its results."""
     rig = virtual_rig(path, **emulator)
     clock = SteppedClock()
-    with World(rig, clock, faults, settings) as world, open_bus(rig.bus, clock) as bus:
+    with World(rig, clock, faults, settings) as world, open_bus(rig.buses[0], clock) as bus:
         driver = Driver(rig, world, bus, make_drives(rig)).prepare()
         driver.cycle(Wanted.READY, [0.0] * 5, 30)
         driver.cycle(Wanted.TORQUE, TORQUES, cycles)
@@ -72,7 +72,7 @@ def test_the_same_seed_does_the_same_to_the_bit():
 def test_frames_take_their_latency_both_ways():
     rig = virtual_rig(latency=3e-3)
     clock = SteppedClock()
-    with World(rig, clock) as world, open_bus(rig.bus, clock) as bus:
+    with World(rig, clock) as world, open_bus(rig.buses[0], clock) as bus:
         clock.sleep_until(clock.now() + 0.1)
         while bus.receive() is not None:
             pass
@@ -136,7 +136,7 @@ def test_set_up_survives_lost_frames(path):
 def test_drives_that_are_not_those_of_the_file_are_not_armed(path, settings, error, told):
     rig, clock = virtual_rig(path), SteppedClock()
     own = {"turret": DriveSettings(**settings)}
-    with World(rig, clock, settings=own) as world, open_bus(rig.bus, clock) as bus:
+    with World(rig, clock, settings=own) as world, open_bus(rig.buses[0], clock) as bus:
         with pytest.raises(error, match=rf"turret.*{told}"):
             Driver(rig, world, bus, make_drives(rig)).prepare()
         assert not world.torque.any()
@@ -190,7 +190,7 @@ def test_a_frozen_encoder_in_the_loop():
 def test_faults_of_the_rig_file_happen_by_themselves():
     wrong = {"kind": "drop", "axis": "turret", "at": 2.0, "way": "to_host"}
     rig, clock = virtual_rig(faults=(wrong,)), SteppedClock()
-    with World(rig, clock) as world, open_bus(rig.bus, clock) as bus:
+    with World(rig, clock) as world, open_bus(rig.buses[0], clock) as bus:
         driver = Driver(rig, world, bus, make_drives(rig)).prepare()
         clock.sleep_until(clock.now() + 2.0 - world.time)
         driver.cycle(Wanted.OFF, [0.0] * 5, 20)
@@ -208,7 +208,7 @@ def test_faults_of_axes_that_do_not_exist_are_refused():
 
 def test_other_buses_and_kinds_are_refused():
     rig = virtual_rig()
-    far = dataclasses.replace(rig, bus=BusSettings("udp_multicast", "239.74.163.2"))
+    far = dataclasses.replace(rig, buses=(BusSettings("udp_multicast", "239.74.163.2"),))
     with pytest.raises(RigError, match="virtual"):
         World(far, SteppedClock())
     axes = (dataclasses.replace(rig.axes[0], drive="steam"), *rig.axes[1:])
@@ -223,7 +223,7 @@ def test_steps_end_where_torques_change():
     def moved(dt):
         rig = virtual_rig(dt=dt, latency=0.0)
         clock = SteppedClock()
-        with World(rig, clock) as world, open_bus(rig.bus, clock) as bus:
+        with World(rig, clock) as world, open_bus(rig.buses[0], clock) as bus:
             driver = Driver(rig, world, bus, make_drives(rig)).prepare()
             driver.cycle(Wanted.READY, [0.0] * 5, 30)
             begin = clock.now()
@@ -262,9 +262,9 @@ def test_messages_arrive_as_in_a_campaign_and_in_order(jitter, monkeypatch):
     latency, count, seed = Latency(3e-3, jitter), 60, 5
     rig = virtual_rig(latency=latency.delay, jitter=jitter, seed=seed)
     clock, period = SteppedClock(), rig.loop.period
-    with World(rig, clock) as world, open_bus(rig.bus, clock) as bus:
+    with World(rig, clock) as world, open_bus(rig.buses[0], clock) as bus:
         drive, came, answered, heard = world.drives[0], [], [], []
-        receive, poll, send = drive.receive, drive.poll, world.bus.send
+        receive, poll, send = drive.receive, drive.poll, world.buses[0].send
 
         def received(frame, now):
             came.append(world.time)
@@ -281,7 +281,7 @@ def test_messages_arrive_as_in_a_campaign_and_in_order(jitter, monkeypatch):
 
         monkeypatch.setattr(drive, "receive", received)
         monkeypatch.setattr(drive, "poll", lambda now: kept(poll(now)))
-        monkeypatch.setattr(world.bus, "send", sent)
+        monkeypatch.setattr(world.buses[0], "send", sent)
         begin = clock.now()
         for k in range(count):
             # All frames of an instant are one message.

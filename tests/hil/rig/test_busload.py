@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hil.drives import CycleFrame, make_drives
 from hil.errors import BusLoadError
 from hil.rig import BusSettings, LoopSettings, Rig, load_rig
-from hil.rig.busload import bus_load, fd_bits, frame_bits, frames_load, refuse_overload
+from hil.rig.busload import bus_loads, fd_bits, frame_bits, frames_load, refuse_overload
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -123,7 +123,7 @@ def test_the_worst_case_of_an_fd_frame_is_not_far_off() -> None:
 def test_load_of_moteus_drives() -> None:
     """By hand: at 1 and 5 Mbit/s a command takes 56 + 520 / 5 us, a report 33 + 359 / 5."""
     rig = load_rig(EXAMPLES / "rover_rig" / "rig_moteus.toml")
-    for load in (bus_load(rig), bus_load(rig, make_drives(rig))):
+    for load in bus_loads(rig) + bus_loads(rig, make_drives(rig)):
         assert load.share == pytest.approx(5 * 250.0 * (56 + 104.0 + 33 + 71.8) * 1e-6)
         assert load.largest_rate == math.floor(0.8e6 / (5 * 264.8))
         assert "5 x (56 + 520 / 5) bit" in str(load)
@@ -186,10 +186,11 @@ class Silent(Spoken):
 
 
 def test_the_load_has_the_frames_of_all_drives_and_of_each_kind_once() -> None:
-    load = refuse_overload(nine_axes(250.0), [Spoken() for _ in range(9)])
+    (load,) = refuse_overload(nine_axes(250.0), [Spoken() for _ in range(9)])
     assert round(1e6 * load.share) == 621_250
     assert [(row.each_cycle, row.length) for row in load.rows] == [(9, 8), (9, 8), (1, 0)]
-    mixed = bus_load(nine_axes(250.0), [Spoken(), Silent(), Spoken()])
+    rig = nine_axes(250.0)
+    (mixed,) = bus_loads(replace(rig, axes=rig.axes[:3]), [Spoken(), Silent(), Spoken()])
     assert [(row.each_cycle, row.length) for row in mixed.rows] == [(3, 8), (3, 8), (1, 0)]
 
 
@@ -210,14 +211,14 @@ def test_an_overload_is_refused_with_the_arithmetic() -> None:
 
 def test_a_bus_that_is_too_slow_for_any_rate_is_reported() -> None:
     rig = load_rig(EXAMPLES / "rover_rig" / "rig.toml")
-    slow = replace(rig, bus=BusSettings("virtual", "x", bitrate=5_000))
+    slow = replace(rig, buses=(BusSettings("virtual", "x", bitrate=5_000),))
     with pytest.raises(BusLoadError, match="no rate is low enough"):
         refuse_overload(slow, None)
 
 
 def test_sync_and_heartbeats_count_without_drives_too() -> None:
     rig = load_rig(EXAMPLES / "rover_rig" / "rig.toml")
-    load = bus_load(rig)
+    (load,) = bus_loads(rig)
     rows = {row.name: row for row in load.rows}
     assert (rows["SYNC"].each_cycle, rows["SYNC"].length) == (1, 0)
     assert (rows["report"].each_cycle, rows["report"].length) == (5, 8)
@@ -226,11 +227,11 @@ def test_sync_and_heartbeats_count_without_drives_too() -> None:
     assert rows["query for the mode, and answer"].per_second == pytest.approx(2 * 5 * 2 / 0.1)
     cycle = 5 * 135 + 5 * 95 + 55 + 65  # with the heartbeat of the host, one byte
     assert load.share == pytest.approx((250 * cycle + 100 * 65 + 200 * 135) * 1e-6)
-    mit = bus_load(load_rig(EXAMPLES / "rover_rig" / "rig_mit.toml"))
+    (mit,) = bus_loads(load_rig(EXAMPLES / "rover_rig" / "rig_mit.toml"))
     assert mit.share == pytest.approx(250 * 10 * 135 * 1e-6)
 
 
 @pytest.mark.parametrize("name", ["rover_rig/rig.toml", "rover_rig/rig_mit.toml"])
 def test_usual_frames_are_those_of_the_drives(name: str) -> None:
     rig = load_rig(EXAMPLES / name)
-    assert bus_load(rig).share == pytest.approx(bus_load(rig, make_drives(rig)).share)
+    assert bus_loads(rig)[0].share == pytest.approx(bus_loads(rig, make_drives(rig))[0].share)

@@ -165,7 +165,7 @@ def test_fields_arrive_where_they_belong() -> None:
     rig = load_rig(EXAMPLES / "rover_rig" / "rig.toml")
     assert rig.name == "rover on CiA 402 drives"
     assert rig.path == EXAMPLES / "rover_rig" / "rig.toml"
-    assert rig.bus.options == {"port": 43113}
+    assert rig.buses[0].options == {"port": 43113}
     assert rig.policies.on_late is Policy.HOLD
     assert rig.recorder.directory == Path("rig-records")
     assert rig.pose is None
@@ -820,7 +820,12 @@ def test_the_file_on_the_page_is_read(tmp_path: Path) -> None:
     table["axes"][2] = tomllib.loads(BLOCKS[1])["axes"][0]
     turret = load_rig(saved(table, tmp_path)).axes[2]
     assert (turret.model, turret.watchdog) == ("AK80-9", 0.05)
-    assert len(BLOCKS) == 2
+    part = tomllib.loads(BLOCKS[2])
+    several = whole() | {"bus": part["bus"]}
+    for axis in several["axes"]:
+        axis |= part["axes"][0] if axis["name"] == "turret" else {"bus": "base"}
+    assert load_rig(saved(several, tmp_path)).bus_of == (0, 0, 1, 0, 0)
+    assert len(BLOCKS) == 3
 
 
 # --- bounds of drives, on both sides ----------------------------------------------------------

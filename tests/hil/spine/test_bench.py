@@ -35,7 +35,7 @@ from hil.spine import BenchResult, bench_rig
 from hil.spine._bench import SKIPPED, started
 from hil.spine._build import build
 from hil.spine._memory import DRIVE, drives_of, input_of, structure
-from tests.hil.bench import EXAMPLES, ROVER, ROVER_MIT
+from tests.hil.bench import EXAMPLES, ROVER, ROVER_MIT, divided
 from tests.hil.spine.twelve import made
 
 RIG = EXAMPLES / ROVER
@@ -69,9 +69,9 @@ def frames(tmp_path_factory):
         # The right wheel has an encoder that wraps, and the turret is at the end of its counter.
         axes = list(rig.axes)
         axes[1] = dataclasses.replace(axes[1], modulo=4096)
-        rig = dataclasses.replace(rig, axes=tuple(axes))
+        rig = divided(dataclasses.replace(rig, axes=tuple(axes)), 2)
         layout = Layout.of([axis.name for axis in rig.axes], rig.task.law)
-        build(rig, folder, 2, layout, "test", programs=True)
+        build(rig, folder, layout, "test", programs=True)
     words = ["cc", "-std=c99", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-fPIC"]
     files = "frames.c", "exchange.c"
     subprocess.run([*words, "-shared", *files, "-lm", "-o", "frames.so"], cwd=folder, check=True)
@@ -271,7 +271,7 @@ def test_late_reports_are_found_as_in_python(frames, seed):
 
 def result(**changes):
     given = {
-        **{"rig": "r", "rate": 1e3, "axes": 2, "links": 1, "cycles": 2000, "skipped": 0},
+        **{"rig": "r", "rate": 1e3, "axes": 2, "buses": 1, "cycles": 2000, "skipped": 0},
         **{"median": 1e-4, "rare": 2e-4, "longest": 3e-4, "late": 1e-4},
         **{"scheduled": True, "locked": False, "ran": True, "reason": Reason.OPERATOR},
     }
@@ -293,17 +293,14 @@ def test_a_rate_is_held_with_few_skipped_cycles_and_no_stop():
 
 def test_without_a_compiler_the_measurement_names_the_loop_in_python():
     with pytest.raises(RigError, match="with a C compiler") as found:
-        bench_rig(load_rig(RIG), None, 0.1, 1)
+        bench_rig(load_rig(RIG), None, 0.1)
     assert "loop in Python runs without" in str(found.value)
 
 
 @pytest.mark.usefixtures("compiler")
 def test_what_cannot_be_measured_is_refused():
     with pytest.raises(RigError, match="cia402"):
-        bench_rig(load_rig(EXAMPLES / ROVER_MIT), None, 0.1, 1)
-    for links in (0, 6):
-        with pytest.raises(RigError, match="1 to 5"):
-            bench_rig(load_rig(RIG), None, 0.1, links)
+        bench_rig(load_rig(EXAMPLES / ROVER_MIT), None, 0.1)
 
 
 # --- processes --------------------------------------------------------------------------------
@@ -312,7 +309,7 @@ def test_what_cannot_be_measured_is_refused():
 @pytest.fixture
 def running(compiler):
     """The rover's loop in RUN, with torque."""
-    with started(rig_of(), 2, 60.0) as bench:
+    with started(divided(rig_of(), 2), 60.0) as bench:
         assert bench.run(), bench.result()
         bench.beat(0.3)
         assert any(bench.emulated.torque)
@@ -356,7 +353,7 @@ def test_a_law_that_did_not_run_holds_no_rate(seconds, waits, monkeypatch):
     policies = dataclasses.replace(rig.policies, startup_cycles=max(waits, 1))
     rig = dataclasses.replace(rig, policies=policies)
     rig = dataclasses.replace(rig, operator=dataclasses.replace(rig.operator, timeout=1.0))
-    with started(rig, 1, seconds) as bench:
+    with started(rig, seconds) as bench:
         if waits:
             monkeypatch.setattr("hil.spine._bench.PATIENCE", 0.06)
         bench.run()
@@ -379,7 +376,7 @@ def replayed(folder):
 @pytest.mark.parametrize("late", [False, True])
 def test_python_recomputes_the_record_of_a_run_in_c_to_the_last_bit(late, tmp_path):
     """Also of cycles that were skipped, after which the torque of the law is held."""
-    with started(rig_of(), 2, 60.0, tmp_path / "record") as bench:
+    with started(divided(rig_of(), 2), 60.0, tmp_path / "record") as bench:
         assert bench.run(), bench.result()
         bench.beat(0.4)
         for _ in range(3 * late):
@@ -410,7 +407,7 @@ def test_python_recomputes_the_record_of_a_run_in_c_to_the_last_bit(late, tmp_pa
 @pytest.mark.usefixtures("compiler")
 def test_a_record_has_the_rate_of_its_rig_file(tmp_path):
     with pytest.raises(RigError, match="the rate of the rig file, 250 Hz"):
-        bench_rig(rig_of(), 500.0, 0.1, 1, tmp_path / "record")
+        bench_rig(rig_of(), 500.0, 0.1, tmp_path / "record")
     assert not (tmp_path / "record").exists()
 
 
@@ -456,7 +453,7 @@ ORPHANED = """
 import sys, time
 from hil.rig import load_rig
 from hil.spine._bench import started
-with started(load_rig(sys.argv[1]), 2, 60.0) as bench:
+with started(load_rig(sys.argv[1]), 60.0) as bench:
     assert bench.run()
     print(bench.loop.pid, bench.drives.pid, flush=True)
     bench.beat(60.0)
@@ -487,15 +484,15 @@ def test_all_processes_end_when_the_supervisor_is_killed():
 @pytest.mark.extended
 @pytest.mark.usefixtures("compiler")
 def test_command_prints_what_was_measured(tmp_path):
-    words = ["bench", str(made(tmp_path)), "--rate", "500", "--seconds", "1", "--links", "4"]
+    words = ["bench", str(made(tmp_path)), "--rate", "500", "--seconds", "1"]
     done = CliRunner().invoke(main, [*words, "--json"])
     told = json.loads(done.stdout)
     assert done.exit_code == (0 if told["passed"] else 1)
-    assert (told["axes"], told["links"], told["rate"]) == (12, 4, 500.0)
+    assert (told["axes"], told["buses"], told["rate"]) == (12, 4, 500.0)
     assert told["cycles"] > 450
     assert 0.0 < told["median"] <= told["rare"] <= told["longest"]
     done = CliRunner().invoke(main, words, env={"COLUMNS": "200"})
-    assert "12 axes on 4 links at 500 Hz" in done.stdout
+    assert "12 axes on 4 buses at 500 Hz" in done.stdout
     assert "SCHED_FIFO" in done.stdout
     assert ("holds the rate" in done.stdout) or ("does not hold" in done.stdout)
     assert not list(Path(tmp_path).glob("*.o"))

@@ -9,9 +9,10 @@ import can
 import pytest
 
 from hil._compiled import CompiledController
-from hil.bus import may_have_drives, open_bus
+from hil.bus import can_have_drives, open_bus
 from hil.controller import Controller
 from hil.errors import BusError
+from hil.links import Links, open_links
 from hil.rig import load_rig
 from hil.spine import why_in_python
 from tests.hil.bench import EXAMPLES, FLOATER, ROVER, ROVER_MIT
@@ -20,16 +21,17 @@ from tests.ports import free_udp_port
 
 
 def datagrams(rig):
-    """The rig on a bus of datagrams."""
-    bus = dataclasses.replace(
-        rig.bus, interface="datagram", channel=str(free_udp_port()), options={}
+    """The rig on buses of datagrams."""
+    buses = tuple(
+        dataclasses.replace(bus, interface="datagram", channel=str(free_udp_port()), options={})
+        for bus in rig.buses
     )
-    return dataclasses.replace(rig, bus=bus)
+    return dataclasses.replace(rig, buses=buses)
 
 
 def why(rig):
-    with open_bus(rig.bus) as bus:
-        return why_in_python(rig, rig.task.law, bus)
+    with open_links(rig) as links:
+        return why_in_python(rig, rig.task.law, links)
 
 
 @pytest.mark.usefixtures("compiler")
@@ -40,8 +42,8 @@ def test_what_cannot_run_in_c_runs_in_python_and_says_why(tmp_path):
     assert "`compiled` of [loop] is false" in why(dataclasses.replace(rover, loop=loop))
     assert "kind mit" in why(datagrams(load_rig(EXAMPLES / ROVER_MIT)))
     assert "source of poses" in why(datagrams(load_rig(EXAMPLES / FLOATER)))
-    plain = dataclasses.replace(rover.bus, interface="virtual", channel="plain")
-    assert "virtual has no descriptor" in why(dataclasses.replace(rover, bus=plain))
+    plain = dataclasses.replace(rover.buses[0], interface="virtual", channel="plain")
+    assert "virtual has no descriptor" in why(dataclasses.replace(rover, buses=(plain,)))
 
 
 def test_without_a_compiler_the_loop_runs_in_python():
@@ -52,10 +54,12 @@ def test_without_a_compiler_the_loop_runs_in_python():
 @pytest.mark.parametrize(("compiled", "runs"), [(None, False), (False, False), (True, True)])
 def test_adapters_for_can_take_the_loop_in_c_on_request(compiled, runs):
     rover = load_rig(EXAMPLES / ROVER)
-    bus = dataclasses.replace(rover.bus, interface="socketcan", channel="can0", options={})
+    bus = dataclasses.replace(rover.buses[0], interface="socketcan", channel="can0", options={})
     loop = dataclasses.replace(rover.loop, compiled=compiled)
-    adapter = mock.Mock(has_descriptor=True)
-    found = why_in_python(dataclasses.replace(rover, bus=bus, loop=loop), rover.task.law, adapter)
+    adapter = [mock.Mock(has_descriptor=True)]
+    found = why_in_python(
+        dataclasses.replace(rover, buses=(bus,), loop=loop), rover.task.law, adapter
+    )
     assert (found == "") is runs
 
 
@@ -77,7 +81,7 @@ def test_joints_that_follow_others_run_in_python(tmp_path):
 
 @pytest.fixture
 def ends():
-    settings = datagrams(load_rig(EXAMPLES / ROVER)).bus
+    settings = datagrams(load_rig(EXAMPLES / ROVER)).buses[0]
     with open_bus(settings) as one, open_bus(settings) as other:
         yield settings, one, other
 
@@ -139,7 +143,7 @@ def test_remote_extended_and_foreign_datagrams_are_passed_over(ends):
 
 def test_a_bus_of_datagrams_has_two_ends_and_no_motors(ends):
     settings, one, other = ends
-    assert not may_have_drives(settings)
+    assert not can_have_drives(settings)
     with pytest.raises(BusError, match="two processes already use"):
         open_bus(settings)
     other.close()
@@ -153,7 +157,7 @@ def test_a_bus_of_datagrams_has_two_ends_and_no_motors(ends):
 
 @pytest.mark.parametrize("channel", ["can0", "80", "65535", "1024.0"])
 def test_a_channel_of_datagrams_is_a_port(channel):
-    settings = datagrams(load_rig(EXAMPLES / ROVER)).bus
+    settings = datagrams(load_rig(EXAMPLES / ROVER)).buses[0]
     with pytest.raises(BusError, match="a port from 1024 to 65534"):
         open_bus(dataclasses.replace(settings, channel=channel))
 
@@ -164,7 +168,8 @@ def test_an_adapter_that_may_echo_frames_has_the_loop_in_python(echoes, runs, mo
     calls = []
     monkeypatch.setattr(Controller, "_loop", lambda self: calls.append("Python"))
     one = CompiledController.__new__(CompiledController)
-    one.bus, one.rig = mock.Mock(echoes=echoes), load_rig(EXAMPLES / ROVER)
+    one.links = Links([mock.Mock(echoes=echoes)], [0] * 5)
+    one.rig = load_rig(EXAMPLES / ROVER)
     one.latch = mock.Mock(arm=mock.Mock(side_effect=lambda: calls.append("C") or 1 / 0))
     with contextlib.suppress(ZeroDivisionError):
         one._loop()

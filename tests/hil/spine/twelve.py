@@ -1,4 +1,4 @@
-"""A rig of twelve axes: four arms of three joints on a table, hands on circles."""
+"""A rig of twelve axes on four buses: four arms of three joints on a table, hands on circles."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import concur as cc
 
-LINKS = 4
+BUSES = 4
 START = {"turn": 0.1, "lift": 0.9, "bend": -1.5}
 ARM = """
 [[bodies]]
@@ -58,13 +58,9 @@ normal = [1.0, 0.0, 0.0]
 RIG = """name = "four arms"
 task = "task.toml"
 
-[bus]
-interface = "virtual"
-channel = "four-arms"
-
 [loop]
-rate = 200.0
-receive_window = 2e-3
+rate = 1000.0
+receive_window = 0.6e-3
 
 [policies]
 max_consecutive_faults = 30
@@ -74,10 +70,18 @@ stop_time = 0.2
 bandwidth = 40.0
 latency = 0.2e-3
 """
+BUS = """
+[[bus]]
+name = "arm{k}"
+interface = "virtual"
+channel = "arm{k}"
+largest_load = 0.9  # three axes
+"""
 AXIS = """
 [[axes]]
 name = "{name}"
 drive = "cia402"
+bus = "arm{k}"
 node = {node}
 rated_torque = 20.0
 torque_rate_limit = 20000.0
@@ -88,24 +92,28 @@ watchdog = 0.05
 def made(folder):
     """Path of the rig file; robot and task are beside it."""
     folder = Path(folder)
-    names = [f"{part}{k}" for k in range(LINKS) for part in START]
+    names = [f"{part}{k}" for k in range(BUSES) for part in START]
     robot = 'name = "four_arms"\n\n[[bodies]]\nname = "table"\njoint = { type = "Fixed" }\n'
-    robot += "".join(ARM.format(k=k, x=1.5 * k) for k in range(LINKS))
+    robot += "".join(ARM.format(k=k, x=1.5 * k) for k in range(BUSES))
     robot += "".join(MOTOR.format(name=name) for name in names)
     (folder / "robot.toml").write_text(robot, encoding="utf-8")
     found = cc.load(folder / "robot.toml")
-    q = [value for _ in range(LINKS) for value in START.values()]
+    q = [value for _ in range(BUSES) for value in START.values()]
     task = 'name = "circles"\nrobot = "robot.toml"\n'
-    task += "".join(OUTPUT.format(k=k) for k in range(LINKS))
-    for k in range(LINKS):
+    task += "".join(OUTPUT.format(k=k) for k in range(BUSES))
+    for k in range(BUSES):
         pose = found.pose(q, f"bend{k}")
         hand = pose[:3, 3] + 0.2 * pose[:3, 1]
         task += CIRCLE.format(k=k, center=[round(float(x), 3) for x in hand])
     task += "\n[initial.q]\n" + "".join(
-        f"{part}{k} = {value}\n" for k in range(LINKS) for part, value in START.items()
+        f"{part}{k} = {value}\n" for k in range(BUSES) for part, value in START.items()
     )
-    task += "\n[simulation]\nduration = 120.0\ndt = 0.001\ncontrol_period = 0.005\n"
+    task += "\n[simulation]\nduration = 120.0\ndt = 0.001\ncontrol_period = 0.001\n"
     (folder / "task.toml").write_text(task, encoding="utf-8")
-    axes = "".join(AXIS.format(name=name, node=k) for k, name in enumerate(names, 1))
-    (folder / "rig.toml").write_text(RIG + axes, encoding="utf-8")
+    axes = "".join(
+        AXIS.format(name=name, k=k // len(START), node=1 + k % len(START))
+        for k, name in enumerate(names)
+    )
+    buses = "".join(BUS.format(k=k) for k in range(BUSES))
+    (folder / "rig.toml").write_text(RIG + buses + axes, encoding="utf-8")
     return folder / "rig.toml"
