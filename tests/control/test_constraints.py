@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 
 import concur as cc
 from concur.codegen import _qp, quadratic_program
-from concur.control import Servo
+from concur.control import Servo, _limited
 from concur.control._constraint_rows import limit_rows
 from concur.control._core import approach
 from concur.control._law import _below_usual, all_velocities, shape_command
@@ -25,6 +25,7 @@ from concur.outputs import Output, Reference, ReferenceSample, references
 from concur.robot import Capsule, Clearance, Mechanism, Motor, Obstacle
 from concur.simulation import Integrator, Run
 from tests.control._floating_cases import CHECK_A_MOMENTUM, CHECK_A_Q0
+from tests.control.test_limits_attack import fastest
 from tests.export._export import COMPILERS, NAME, compile_replay
 from tests.export._export import run as call
 from tests.oracles import Pinocchio, assert_close
@@ -125,7 +126,7 @@ def test_torques_are_those_of_the_nearest_acceleration_within_limits(name: str) 
         ends = np.append(np.full(free.nu, limits), length)
         root = root @ np.linalg.inv(mass)
         square = np.zeros((free.nu + 1, free.nu + 1))
-        square[:-1], square[-1, -1] = np.column_stack([root, -root @ towards]), 1.0
+        square[:-1], square[-1, -1] = np.column_stack([root, -root @ towards]), 0.03**0.5
         aim = np.append(root @ wanted, 0.0)
         best = lsq_linear(square, aim, (np.append(-ends[:-1], 0.0), ends), tol=1e-14)
         assert_close(u, best.x[:-1], 1e-6)
@@ -612,24 +613,47 @@ def test_a_capsule_along_a_face_of_a_box_does_not_tilt_from_end_to_end(
     assert jump < 1e-4 if both else jump > 1e-2
 
 
+def speeds_of(kind: str, *limits: float | None, **rules: Any) -> np.ndarray:
+    """Largest speeds of the joints for limits of the wheels or of all motors, N m."""
+    found, name, q0, way = [], "rover, base alone", Q0, [0.3, 0.0]
+    if kind == "floater":
+        name, q0, way = "floater, place alone", CHECK_A_Q0, [0.2, 0.1, 0.1]
+    for limit in limits:
+        most: Any = limit
+        if kind == "rover":
+            most = limit and {"left_wheel": limit, "right_wheel": limit}
+        servo = LAWS[name](torque_limits=most, constraints=limit and cc.Constraints(**rules))
+        goal = references.hold(np.asarray(servo.output(q0)) + way)
+        found.append(np.abs(follow(servo, goal, 4.0, q0).s).max(axis=0))
+    return np.array(found)
+
+
 @pytest.mark.extended
 @pytest.mark.parametrize("kind", ["rover", "floater"])
 def test_smaller_limits_make_no_joint_faster(kind: str) -> None:
-    fastest = []
-    for limit in (None, 3.0, 2.0, 1.0, 0.5) if kind == "rover" else (None, 6.0, 3.0, 1.5, 0.75):
-        limits = limit
-        if kind == "rover":
-            limits = limit and {"left_wheel": limit, "right_wheel": limit}
-        rules = cc.Constraints() if limit else None
-        name = "rover, base alone" if kind == "rover" else "floater, place alone"
-        servo, q0 = LAWS[name](torque_limits=limits, constraints=rules), Q0
-        way = [0.3, 0.0]
-        if kind == "floater":
-            q0, way = CHECK_A_Q0, [0.2, 0.1, 0.1]
-        goal = references.hold(np.asarray(servo.output(q0)) + way)
-        run = follow(servo, goal, 4.0, q0)
-        fastest.append(np.abs(run.s).max(axis=0))
-    assert (np.array(fastest[1:]) < 1.05 * np.max(fastest[0])).all()
+    limits = (3.0, 2.0, 1.0, 0.5) if kind == "rover" else (6.0, 3.0, 1.5, 0.75)
+    free, *found = speeds_of(kind, None, *limits)
+    assert (np.array(found) < 1.002 * free.max()).all()
+
+
+def test_smaller_limits_make_joints_faster_if_the_outputs_alone_count() -> None:
+    """As before the law had limits: what a comparison of speeds has to see."""
+    free, weak, alone = (
+        speeds_of("rover", *limit, **rules).max()
+        for limit, rules in (([None], {}), ([1.0], {}), ([1.0], {"weights": {"base": 1e3}}))
+    )
+    assert weak < 1.002 * free
+    assert alone > 1.3 * free
+
+
+def test_joints_of_a_robot_without_weight_do_not_take_over_from_one_that_lacks_torque(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A sample of all shipped robots; were slowing down no cheaper, a joint would be faster."""
+    for price, low, high in ((_limited.WAIT, 0.9, 1.0), (1.0, 1.05, 1.2)):
+        monkeypatch.setattr(_limited, "WAIT", price)
+        [gain] = fastest("servicer", (1,), True, (0.25,))[1]
+        assert low < gain < high
 
 
 @pytest.mark.extended

@@ -140,6 +140,7 @@ def test_torques_and_accelerations_are_those_of_both_programs(name: str) -> None
         wide[-1, -1] = 1.0
         h = np.eye(ns + more + 1)
         h[:ns, :ns] = metric
+        h[-1, -1] = 0.03
         h[ns : ns + more, ns : ns + more] *= 1e-9 * np.trace(mass) / np.sum(felt**2)
         begin = wanted + felt @ first
         ends = np.full(free.nu, limit)
@@ -157,8 +158,11 @@ def test_torques_and_accelerations_are_those_of_both_programs(name: str) -> None
     assert (met >= 2).all(), met
 
 
-def posed(servo: Servo, q: Floats, s: Floats) -> tuple[Floats, Floats]:
-    """Metric of the program, and what rows of joints and weights may miss, at a demand of zero."""
+def posed(servo: Servo, q: Floats, s: Floats, margin: float | None = None) -> tuple[Floats, Floats]:
+    """Metric of the program, and what rows of joints and weights may miss, at a demand of zero.
+
+    The margin may be stated; default: that of the configuration.
+    """
     symbols = {name: ca.SX.sym(name, size) for name, size in servo.inputs.items()}
     extra = {"sdot": ca.SX.sym("sdot", servo.ns), "margins": ca.SX.sym("margins", 2)}
     v = all_velocities(servo, symbols)
@@ -167,7 +171,8 @@ def posed(servo: Servo, q: Floats, s: Floats) -> tuple[Floats, Floats]:
         "posed", [*extra.values(), *symbols.values()], [program[0], values["slack"]]
     )
     sample = cc.ReferenceSample(servo.output(q), np.zeros(servo.size), np.zeros(servo.size))
-    given = np.zeros(servo.ns), [servo.margin(q), 1.0], q, s, *servo.flat(sample)
+    bound = servo.margin(q) if margin is None else margin
+    given = np.zeros(servo.ns), [bound, 1.0], q, s, *servo.flat(sample)
     metric, slack = found(*given)
     return np.array(metric), np.array(slack)[:, 0]
 
@@ -223,3 +228,10 @@ def test_accelerations_cost_more_below_twice_the_least_margin_alone() -> None:
         assert found == pytest.approx(price, rel=5e-3, abs=1e-9)
         found = outer @ (metric - mass) @ outer / size - 0.1**2
         assert found == pytest.approx(0.3 * price / (share * margin) ** 2, rel=5e-3, abs=1e-9)
+    # Below a least margin of 0.05 the price of the outputs grows no further.
+    for least, square in ((0.2, 0.04), (0.0501, 0.0501**2), (0.0499, 0.0025), (1e-3, 0.0025)):
+        rules = cc.Constraints(margin=least, holding=False)
+        limited = LAWS["redundant rover"][0](torque_limits=50.0, constraints=rules)
+        metric = posed(limited, start, np.zeros(free.ns), least)[0][: free.ns, : free.ns]
+        found = outer @ (metric - mass) @ outer / size - 0.1**2
+        assert found == pytest.approx(100 * 0.3 / square, rel=1e-6)

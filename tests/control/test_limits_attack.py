@@ -111,9 +111,15 @@ SUBSETS = [
 ]
 
 
+MOTIONS = [(*subset, True) for subset in SUBSETS if SHIPPED[subset[0]].momentum is not None]
+MOTIONS += [(*subset, False) for subset in SUBSETS]
+"""Subsets of outputs; those of robots that float also without their momentum."""
+
+
 @cache
-def reduced(name: str) -> Any:
-    return cc.reduce(getattr(cc.robots, name)(), momentum=SHIPPED[name].momentum)
+def reduced(name: str, still: bool = False) -> Any:
+    momentum = (0.0,) * 6 if still else SHIPPED[name].momentum
+    return cc.reduce(getattr(cc.robots, name)(), momentum=momentum)
 
 
 def start(name: str) -> Floats:
@@ -124,9 +130,9 @@ def start(name: str) -> Floats:
     return np.asarray(robot.normalize(q))
 
 
-def servo(name: str, chosen: tuple[int, ...], **options: Any) -> cc.Servo:
+def servo(name: str, chosen: tuple[int, ...], still: bool = False, **options: Any) -> cc.Servo:
     outputs = [cc.Output(*SHIPPED[name].outputs[k]) for k in chosen]
-    return cc.Servo(reduced(name), outputs, 4.0, 4.0, **options)
+    return cc.Servo(reduced(name, still), outputs, 4.0, 4.0, **options)
 
 
 def away(law: cc.Servo, q: Floats, distance: float) -> cc.ReferenceSample:
@@ -158,28 +164,43 @@ def driven(law: cc.Servo, run: Any) -> Floats:
     return np.asarray(np.abs(run.v[:, list(law.model.shape)]).max(axis=0))
 
 
-@pytest.mark.parametrize(("name", "chosen"), SUBSETS)
-def test_smaller_torque_limits_make_no_joint_faster(name: str, chosen: tuple[int, ...]) -> None:
-    """Down to a twentieth of the torque; a scaled command makes redundant joints 100 times faster.
+def fastest(
+    name: str, chosen: tuple[int, ...], still: bool, shares: tuple[float, ...]
+) -> tuple[float, list[float]]:
+    """Largest speed of any joint without limits, and with torque limits of these shares over it.
 
-    From rest not at all. While a robot with momentum lags, its base drifts: the way back may be
-    longer than that of the unlimited servo. Its bound is measured.
+    The shares are of the largest torque without limits; weights are held with 30 % more.
     """
-    free, q = servo(name, chosen), start(name)
+    free, q = servo(name, chosen, still), start(name)
     goal = away(free, q, SHIPPED[name].distance)
     run = moved(free, goal, q)
-    still = np.zeros(free.ns)
-    weight = np.max([np.abs(free.model.bias(at, still)) for at in run.q[::25]], axis=0)
+    at_rest = np.zeros(free.ns)
+    weight = np.max([np.abs(free.model.bias(at, at_rest)) for at in run.q[::25]], axis=0)
     weight = weight if weight.shape == (free.nu,) else np.zeros(free.nu)
-    before, peak = driven(free, run).max(), np.abs(run.u).max()
-    at_rest = SHIPPED[name].momentum is None
-    for share in (1.1, 0.5, 0.25, 0.1, 0.05):
+    before, peak, found = driven(free, run).max(), np.abs(run.u).max(), list[float]()
+    for share in shares:
         limits = np.maximum(1.3 * weight, share * peak)
-        law = servo(name, chosen, torque_limits=list(limits), constraints=cc.Constraints())
+        rules = cc.Constraints()
+        law = servo(name, chosen, still, torque_limits=list(limits), constraints=rules)
         now = moved(law, goal, q)
         assert (np.abs(now.u) <= limits * (1 + 1e-9)).all()
-        fastest, gain = driven(law, now).max(), 1.001 if at_rest else 1.25
-        assert fastest <= gain * before, f"{share}: {fastest} after {before} rad/s"
+        found.append(float(driven(law, now).max() / before))
+    return float(before), found
+
+
+@pytest.mark.parametrize(("name", "chosen", "still"), MOTIONS)
+def test_smaller_torque_limits_make_no_joint_faster(
+    name: str, chosen: tuple[int, ...], still: bool
+) -> None:
+    """Down to a twentieth of the torque; a scaled command makes redundant joints 100 times faster.
+
+    Slowed down, a robot without momentum stays near its path, on which it comes later: 2 permille
+    are for what its motion deviates. With momentum its base drifts while it lags, so that the way
+    back may be longer than that of the unlimited servo. That bound is measured.
+    """
+    carried = SHIPPED[name].momentum is not None and not still
+    before, gains = fastest(name, chosen, still, (1.1, 0.5, 0.25, 0.1, 0.05))
+    assert max(gains) <= (1.25 if carried else 1.002), f"{gains} of {before} rad/s"
 
 
 def heaviest(model: Any, rng: np.random.Generator) -> Floats:
@@ -206,7 +227,7 @@ def test_momentum_carries_a_satellite_away_while_its_wheel_stops_it(momentum: fl
     place = free.output(robot.integrate(q, 0.1 * (momentum == 0.0) * np.eye(9)[3]))
     goal = cc.ReferenceSample(place, sides, sides)
     steps = cc.simulation.Integrator(dt=PERIOD, control_period=PERIOD, compiled=False)
-    fastest = []
+    speeds = []
     for torque in (np.inf, 0.02, 0.01):
         law = free
         if torque < np.inf:
@@ -214,14 +235,14 @@ def test_momentum_carries_a_satellite_away_while_its_wheel_stops_it(momentum: fl
             law = cc.Servo(model, attitude, 4.0, 4.0, torque_limits=torque, constraints=rules)
         run = cc.simulate(robot, law, lambda t: goal, 8.0, q, sides, dt=steps)
         error, speed = np.abs(run.error[:, 0]), np.abs(run.v[:, 6])
-        fastest.append(speed.max())
+        speeds.append(speed.max())
         assert error[-1] < 1e-3
         if momentum and torque < np.inf:
             way = momentum**2 * (whole - wheel) / (2.0 * whole**2 * torque)
             assert error.max() == pytest.approx(way, rel=2e-3)
             back = run.t[error > 1e-3][-1] - run.t[np.argmax(error)]
             assert speed.max() > momentum / wheel + whole / wheel * 0.99 * way / back
-    gains = np.array(fastest[1:]) / fastest[0]
+    gains = np.array(speeds[1:]) / speeds[0]
     assert (gains > [1.15, 1.35]).all() if momentum else (gains <= 1.001).all()
 
 
@@ -278,16 +299,16 @@ def test_weights_that_no_torque_holds_at_speed_turn_no_light_wrist() -> None:
     tick, model, robot = law.compile(), law.model, law.model.robot
     for _ in range(223):
         q, s, sample = drawn(law, "mecanum_arm", rng)
-    fastest, met = 0.0, 0.0
+    largest, met = 0.0, 0.0
     place = law.limit_names.index("weight on joint_3")
     for _ in range(100):
         u = np.array(tick(q, s, sample))
         s = s + PERIOD * np.asarray(model.acceleration(q, s, u))
         q = robot.integrate(q, PERIOD * np.asarray(model.velocity(q, s)))
         q = np.asarray(robot.normalize(q))
-        fastest, met = max(fastest, float(np.abs(s).max())), met + tick.buffers.active[place]
+        largest, met = max(largest, float(np.abs(s).max())), met + tick.buffers.active[place]
     assert met > 0.0
-    assert fastest < 40.0
+    assert largest < 40.0
 
 
 def test_shipped_robots_that_have_a_servo_are_attacked() -> None:
