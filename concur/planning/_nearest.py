@@ -84,19 +84,30 @@ def nearest_posture(form: Transcription, targets: Sequence[Target], q0: Floats) 
     """Posture at the goals within all limits that hold at rest, or the nearest to them."""
     wanted = np.concatenate([target.wanted for target in targets])
     search = _Postures(form, wanted, q0, KEPT)
-    q = search.starts()
-    # The motion to the nearest goal needs more room.
-    for room, count in ((KEPT, ITERATIONS), (ROOM, LAST)):
-        search = replace(search, room=room)
-        q, seen, prices = search.descend(q, count)
-        close = np.where(seen.excess <= KEPT, seen.missed, np.inf)
-        best = int(np.argmin(close))
-        if close[best] <= UNREACHED:
-            return Nearest(q[best], True, wanted, "")
-    if not np.isfinite(close[best]):
-        best = int(np.argmin(seen.merit(search.price)))
-    why = search.why(seen, best, prices[best], targets)
-    return Nearest(q[best], False, seen.places[best], why)
+    found = [search.sought(search.starts())]
+    if not found[0].solved and search.free.rows != search.rows:
+        # A wall between start and goal holds postures back that begin at the start.
+        beyond, seen, _ = search.free.descend(search.starts(), ITERATIONS)
+        if seen.missed.min() <= UNREACHED:
+            found.append(search.sought(beyond))
+    best = min(found, key=lambda one: (not one.solved, one.merit))
+    if best.solved:
+        return Nearest(best.q, True, wanted, "")
+    why = best.search.why(best.seen, best.at, best.prices, targets)
+    return Nearest(best.q, False, best.seen.places[best.at], why)
+
+
+@dataclass(frozen=True)
+class _Best:
+    """Best of many postures: the one at place `at` of those seen, with the prices of its rows."""
+
+    search: _Postures
+    seen: _Seen
+    q: Floats
+    at: int
+    prices: Floats
+    solved: bool
+    merit: float
 
 
 @dataclass(frozen=True)
@@ -152,6 +163,28 @@ class _Postures:
     wanted: Floats
     q0: Floats
     room: float
+    passes: bool = False  # through obstacles
+
+    def sought(self, q: Floats) -> _Best:
+        """Best posture from some, at the goal or with room to the limits as near as it gets."""
+        search = self
+        # The motion to the nearest goal needs more room.
+        for room, count in ((KEPT, ITERATIONS), (ROOM, LAST)):
+            search = replace(self, room=room)
+            q, seen, prices = search.descend(q, count)
+            close = np.where(seen.excess <= KEPT, seen.missed, np.inf)
+            best = int(np.argmin(close))
+            if close[best] <= UNREACHED:
+                return _Best(search, seen, q[best], best, prices[best], True, float(close[best]))
+        if not np.isfinite(close[best]):
+            best = int(np.argmin(seen.merit(search.price)))
+        merit = float(seen.merit(search.price)[best])
+        return _Best(search, seen, q[best], best, prices[best], False, merit)
+
+    @cached_property
+    def free(self) -> _Postures:
+        """The same search without the distances from obstacles."""
+        return replace(self, passes=True)
 
     def descend(self, q: Floats, count: int) -> tuple[Floats, _Seen, list[Floats]]:
         """Postures nearer to the goal, and prices of the rows there; the first if one reaches it.
@@ -198,6 +231,8 @@ class _Postures:
         facts, sided = self.form.facts, self.form.one_sided
         kinds = ("distance", "decoupling") if self.form.drifts else ("",)
         counted = [k for k, fact in enumerate(facts) if fact[0].startswith(kinds)]
+        if self.passes:
+            counted = [k for k in counted if not facts[k][0].startswith("distance")]
         return [*counted, *(k for k in counted if not sided[k])]
 
     @cached_property

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from concur.codegen import finite_floats
 from concur.errors import ConcurError, InfeasibleReferenceError, ReductionError, ShapeError
 from concur.outputs import Output, checked_outputs
+from concur.planning._around import ways_around
 from concur.planning._clearances import check_apart, clearance_of
 from concur.planning._direct import direct_guess, legs_of
 from concur.planning._graphs import FINE, STEPS
@@ -67,12 +68,6 @@ POINTS, MORE_POINTS = 14, 3
 
 SHIFTS, FASTER = 6, 0.995
 """Rounds in which goals on the way are passed earlier or later, while these save time."""
-
-WAY_PROGRAMS = 20
-"""Largest number of programs that find a way around obstacles."""
-
-PASSED = 0.1
-"""Distance of a way from an obstacle, beside the least one, m."""
 
 ROUNDS = 8
 """Largest number of refinements after the dense check."""
@@ -328,26 +323,35 @@ class Planner:
         reach = nearest_posture(form, targets, form.configuration(start.x, start.r))
         own = np.concatenate([reach.wanted, wanted[reach.wanted.size :]])
         aimed = search if reach.solved else replace(search, wanted=own)
-        most = self.guesses if aimed is search else min(self.guesses, ENOUGH)
-        enough = ENOUGH if aimed is search and warm is None and not form.vias else 1
         guesses = chain([] if warm is None else [warm], self._guesses(aimed, reach))
-        made, tries = self._tried(
-            aimed, islice(_distinct(islice(guesses, 2 * most)), most), enough, progress
-        )
-        if made is None and aimed is search and not self._blocked(tries):
+        if aimed is not search:
+            best, tries = self._towards(aimed, islice(guesses, min(self.guesses, ENOUGH)))
+            path, u = form.dense(start, best.unknowns, wanted)
+            notes = tuple(found.note for found in tries)
+            failed = self._result(best, path, u, False, notes, targets, goals, reach.why)
+            return failed, best.unknowns
+        enough = ENOUGH if warm is None and not form.vias else 1
+        few = islice(_distinct(islice(guesses, 2 * self.guesses)), self.guesses)
+        made, tries = self._tried(search, few, enough, progress)
+        if made is None and not self._blocked(tries):
             made = self._longer(search, tries)
-        notes = [found.note for found in tries]
         if made is not None:
             best, path, u = made
         else:
             best = min(tries, key=_off)
             path, u = form.dense(start, best.unknowns, wanted)
-        if aimed is not search:
-            path, u = form.dense(start, best.unknowns, wanted)
-            failed = self._result(best, path, u, False, tuple(notes), targets, goals, reach.why)
-            return failed, best.unknowns
-        result = self._result(best, path, u, made is not None, tuple(notes), targets, goals)
+        notes = tuple(found.note for found in tries)
+        result = self._result(best, path, u, made is not None, notes, targets, goals)
         return result, best.unknowns
+
+    def _towards(self, search: Search, guesses: Iterator[Floats]) -> tuple[Found, list[Found]]:
+        """Motion to the nearest goal within reach, which needs no dense check, and all tries."""
+        tries = list[Found]()
+        for guess in guesses:
+            tries.append(search.solve(np.array(guess), PROGRAMS))
+            if tries[-1].kept:
+                break
+        return min(tries, key=_off), tries
 
     def _tried(
         self,
@@ -491,10 +495,13 @@ class Planner:
     def _guesses(self, search: Search, reach: Nearest) -> Iterator[Floats]:
         """Outputs straight to goals; straight lines of the shape; and ways around obstacles."""
         start, bounds, rng = search.start, self.form.bounds, np.random.default_rng(0)
+        still = first = self._straight(start, start.r)
         if self.form.drifts or not self.form.is_crowded:
-            yield direct_guess(self.form, start, search.wanted, self.duration)
-        yield self._straight(start, start.r)
-        yield from self._around(search)
+            first = direct_guess(self.form, start, search.wanted, self.duration)
+            yield first
+        yield still
+        # A robot that stands meets no obstacle, one that drifts does.
+        yield from ways_around(search, still if self.form.drifts else first)
         moved = np.isfinite(bounds.low) | ~self.form.rolling
         yield self._straight(start, np.where(moved, reach.q[self.form.shape], start.r))
         for k in count(1):
@@ -509,57 +516,6 @@ class Planner:
         share = np.linspace(0.0, 1.0, form.splines.free)[1:, None]
         table = np.concatenate([start.r + share * (end - start.r), np.zeros((1, start.r.size))])
         return np.concatenate([table.ravel(), [time]])
-
-    def _around(self, search: Search) -> Iterator[Floats]:
-        """Motions that pass each obstacle in the way on one side, and then on others."""
-        clearance, form = self.form.clearance, self.form
-        if clearance is None:
-            return
-        pairs = clearance.pairs
-        rows = [k for k, fact in enumerate(form.facts) if fact[0].startswith("distance of")]
-        shares = search.shares.copy()
-        shares[rows] = np.inf
-        relaxed = replace(search, shares=shares)
-        free = relaxed.solve(self._straight(search.start, search.start.r), WAY_PROGRAMS)
-        yield free.unknowns
-        worst = dict[str, tuple[float, int, int, Obstacle]]()
-        for row, (capsule, obstacle) in zip(rows, pairs, strict=False):
-            k = int(np.argmax(free.path.g[:, row]))
-            over = float(free.path.g[k, row]) - 1.0
-            if obstacle.frame == "world" and over > worst.get(obstacle.name, (0.0,))[0]:
-                worst[obstacle.name] = over, k, clearance.capsules.index(capsule), obstacle
-        for turn in range(4 if worst else 0):
-            ways = [
-                place
-                for _, k, own, obstacle in worst.values()
-                for place in self._beside(free.path, k, own, obstacle, turn)
-            ]
-            if ways:
-                yield replace(relaxed, ways=tuple(ways)).solve(free.unknowns, WAY_PROGRAMS).unknowns
-
-    def _beside(
-        self, path: Path, k: int, own: int, obstacle: Obstacle, turn: int
-    ) -> list[tuple[int, int, Floats]]:
-        """Place beside an obstacle that a capsule passes: left, right, above or below its way."""
-        form = self.form
-        assert form.clearance is not None
-        capsule = form.clearance.capsules[own]
-        last = len(path.x) - 1
-        k = min(max(k, 2), last - 2)
-        at, behind, ahead = (form.middle(path, j, own) for j in (k, k - 2, k + 2))
-        a, b = np.array(obstacle.start), np.array(obstacle.end)
-        along, way = b - a, ahead - behind
-        share = np.clip(along @ (at - a) / max(along @ along, 1e-12), 0.0, 1.0)
-        left = np.cross([0.0, 0.0, 1.0], way)
-        side = left if turn < 2 else np.cross(way, left)
-        if along @ along > 0.0:
-            side = side - along * (along @ side) / (along @ along)
-        size = float(np.linalg.norm(side))
-        if size < 1e-3 * float(np.linalg.norm(way)) or size < 1e-9:
-            return []
-        half = 0.5 * float(np.linalg.norm(np.subtract(capsule.end, capsule.start)))
-        room = obstacle.extent(side) + capsule.radius + obstacle.distance + 0.5 * half + PASSED
-        return [(k, own, a + share * along + (-1.0) ** turn * room / size * side)]
 
     def _refined(self, search: Search, found: Found) -> tuple[Found, Path, Floats] | None:
         """Motion that holds in the dense check: limits shrink, and the goal moves, until then."""
