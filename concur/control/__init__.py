@@ -9,6 +9,7 @@ from concur.control._core import taken_velocities as taken_velocities
 from concur.control._design import Gains, design_gains
 from concur.control._error_dynamics import ErrorDynamics
 from concur.control._feasibility import Feasibility, Reach
+from concur.control._hanging_load import HangingLoad
 from concur.control._inverse_kinematics import (
     InverseKinematics,
     InverseKinematicsSolver,
@@ -65,6 +66,7 @@ __all__ = [
     "ErrorDynamics",
     "Feasibility",
     "Gains",
+    "HangingLoad",
     "InverseKinematics",
     "InverseKinematicsSolver",
     "JointLimits",

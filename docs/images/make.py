@@ -87,7 +87,7 @@ def gallery() -> None:
         else:
             robot = cc.load(path)
             small(robot_figure(robot, robot.neutral()), folder / f"{path.stem}.png")
-    for path in EXAMPLES.glob("*_rig/task.toml"):
+    for path in (*EXAMPLES.glob("*_rig/task.toml"), *EXAMPLES.glob("*_rig/task.py")):
         paths(path, folder / f"{path.parent.name}_task.png")
     with tempfile.TemporaryDirectory() as scratch:
         for path in assemble(Path(scratch)).glob("*_task.toml"):
@@ -114,7 +114,8 @@ def paths(task: Path, picture: Path) -> None:
         small(cc.compare_laws(read).figures["laws"](), picture)
         return
     run = read.simulate(read.servo)
-    small(flight(run) if leaves_plane(run) else path_figure(run), picture)
+    bodies = isinstance(read.robot, cc.Mechanism)
+    small(flight(run) if not bodies or leaves_plane(run) else path_figure(run), picture)
 
 
 def flight(run: Run) -> Figure:
