@@ -57,6 +57,7 @@ SCRIPTS = {
     "orbital_crawler": "orbital_crawler.png",
     "own_laws": "own_laws.png",
     "parked_rover": "parked_rover.png",
+    "phases": "phases.png",
     "pointing_chain": "pointing_chain.png",
     "rover_arm": "rover_arm.png",
     "turning_satellite": "turning_satellite.png",
