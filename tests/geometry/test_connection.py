@@ -62,7 +62,10 @@ def test_surfaces_have_the_curvature_of_gauss(made: Connection, gauss: float, me
 
 
 def test_autoparallels_of_the_sphere_are_great_circles() -> None:
+    """000: (7.1). 004: (122), (123)."""
     q, v, times = np.array([0.9, 0.3]), np.array([0.7, -1.1]), np.linspace(0.0, 3.0, 13)
+    bends = [np.sin(0.9) * np.cos(0.9) * 1.1**2, 2 * 0.7 * 1.1 / np.tan(0.9)]
+    np.testing.assert_allclose(sphere().autoparallel_rate(q, v), [v, bends], rtol=1e-12)
     found, speeds = sphere().autoparallel(q, v, times)
     start, h = points(q[None])[0], 1e-6
     tangent = (points((q + h * v)[None]) - points((q - h * v)[None]))[0] / (2 * h)
@@ -161,6 +164,7 @@ def turns(chart: str, places: np.ndarray) -> Rotation:
 
 @pytest.mark.parametrize("chart", PLACES)
 def test_brackets_of_body_rates_are_cross_products(chart: str) -> None:
+    """000: (2.6), (2.11). 003: (12), (17), (18)."""
     make, at = PLACES[chart]
     _, frame = make()
     epsilon = np.array([[np.cross(u, w) for w in UNITS] for u in UNITS]).transpose(2, 0, 1)
@@ -171,7 +175,7 @@ def test_brackets_of_body_rates_are_cross_products(chart: str) -> None:
 
 @pytest.mark.parametrize("chart", PLACES)
 def test_the_canonical_connection_of_rotations(chart: str) -> None:
-    """No curvature, cross products as torsion; autoparallels turn about an axis of the body."""
+    """004: (57). No curvature, cross products as torsion; autoparallels turn about a body axis."""
     make, at = PLACES[chart]
     made, flat = Connection.canonical(*make()), Connection(*make()[:1], frame=make()[1])
     u, w, y = np.random.default_rng(2).normal(size=(3, 3))
@@ -242,7 +246,7 @@ def bent(n: int, seed: int) -> tuple[ca.SX, ca.SX, ca.SX]:
 
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_any_metric_in_any_frame(n: int) -> None:
-    """Against the formulas of source 004 in NumPy, with slopes by differences."""
+    """004: (3), (42)-(46). In NumPy, with slopes by differences."""
     q, fields, metric = bent(n, n)
     frame = Frame(q, fields)
     made = Connection.of_metric(q, metric, frame)

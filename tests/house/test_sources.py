@@ -38,6 +38,24 @@ def test_all_equations_have_functions_and_tests(equations) -> None:
     assert equations.fault(PAGE) is None
 
 
+def test_tests_of_computed_equations_use_their_functions(equations) -> None:
+    """A row is computed if a test that cites it takes the number from a function of the row."""
+    functions, tests = equations.index()
+    checked, missing = 0, []
+    for line, source, numbers, _, kind in equations.rows(PAGE):
+        if kind != "computed":
+            continue
+        keys = [(source, number) for number in equations.expanded(numbers)]
+        names = {f.split(".")[-1] for key in keys for f in functions.get(key, ())}
+        files = {test.split("::")[0] for key in keys for test in tests.get(key, ())}
+        words = {w for file in files for w in re.findall(r"\w+", (ROOT / file).read_text("utf-8"))}
+        checked += 1
+        if not names & words:
+            missing.append(line)
+    assert checked > 60
+    assert not missing
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

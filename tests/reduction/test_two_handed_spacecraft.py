@@ -381,7 +381,7 @@ def test_rates_of_the_chart(chart: MomentumChart) -> None:
 
 
 def test_rates_of_the_global_form(model: MomentumReduction) -> None:
-    """Thesis: (5.1.7), (5.1.11), (5.1.12)."""
+    """Thesis: (3.2.17), (5.1.7), (5.1.11), (5.1.12). 000: (1.1), (1.2)."""
     still, free = np.zeros(6), np.zeros(6)
     v, pi_rate, pdot = model.hamilton_poincare(Q0, START["pi"], START["phat"], free, still)
     assert_close(v, [*START["v1"], *S], 1e-11)
