@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.planning._graphs import STEPS
+from concur.planning._graphs import FINE, STEPS
 from concur.planning._transcription import Start, Transcription
 
 DAMPING = 1e-3
@@ -53,8 +53,26 @@ def direct_guess(
         if abs(peak / PEAK - time) < 0.05 * time:
             break
         time = max(peak / PEAK, 0.5)
+    return _fitted(form, start, shapes, time)
+
+
+def rest_of(form: Transcription, before: Start, unknowns: Floats, start: Start) -> Floats:
+    """Unknowns of what is left of a motion from the state of it that is nearest to a start."""
+    time, speeds = float(unknowns[-1]), form.bounds.speeds
+    speeds = np.where(np.isfinite(speeds), speeds, 1.0)
+    points, places = form.points(before, unknowns), np.linspace(0.0, 1.0, FINE * STEPS + 1)
+    r, d, _ = form.splines.at(places) @ points
+    away = np.square((r - start.r) / (speeds * time)) + np.square((d / time - start.s) / speeds)
+    begin = float(places[int(np.argmin(away.sum(axis=1)))])
+    left = np.linspace(min(begin, 1.0 - 1.0 / STEPS), 1.0, STEPS + 1)
+    shapes = form.splines.at(left)[0] @ points
+    return _fitted(form, start, shapes, (1.0 - float(left[0])) * time)
+
+
+def _fitted(form: Transcription, start: Start, shapes: Floats, time: float) -> Floats:
+    """Unknowns of a motion of a duration through shapes at its points, as near as it gets."""
     values = form.splines.at(np.linspace(0.0, 1.0, STEPS + 1))[0]
-    first = values @ form.splines.start @ np.array([start.r, start.s * time])
+    first = values @ form.splines.start @ start.parts(time)
     fit = values @ form.splines.inner
     if not form.ends_moving:
         fit = fit[:, :-1]

@@ -51,6 +51,8 @@ class MotionPlan:
         Configurations, shape (n, nq).
     s : numpy.ndarray
         Shape velocities, shape (n, ns), rad/s and m/s.
+    a : numpy.ndarray
+        Shape accelerations, shape (n, ns), rad/s^2 and m/s^2.
     u : numpy.ndarray
         Torques and forces of the controls, shape (n, nu), N m and N.
     samples : dict of str to tuple of numpy.ndarray
@@ -91,6 +93,7 @@ class MotionPlan:
     t: Floats
     q: Floats
     s: Floats
+    a: Floats
     u: Floats
     samples: Mapping[str, tuple[Floats, Floats, Floats]]
     rows: tuple[Row, ...]
@@ -145,8 +148,12 @@ class MotionPlan:
         s: ArrayLike | None = None,
         goals: Mapping[str, Any] | None = None,
         passed: int = 0,
+        a: ArrayLike | None = None,
     ) -> MotionPlan:
         """Plan again from another state, beginning with this motion.
+
+        A robot that moves needs its acceleration too, from the plan that it follows: else its
+        torques jump.
 
         Parameters
         ----------
@@ -158,6 +165,8 @@ class MotionPlan:
             Goals of the same outputs and kinds; default those of this plan.
         passed : int
             Number of goals on the way of this plan that are behind; the new plan has the others.
+        a : array_like, optional
+            Shape accelerations, shape (ns,); default zero.
 
         Returns
         -------
@@ -176,7 +185,7 @@ class MotionPlan:
                 came="a copy of its numbers",
                 cure="Plan with `concur.plan` first.",
             )
-        return self._again(q, s, goals, passed)
+        return self._again(q, s, goals, passed, a)
 
     def save(self, path: str | PathLike[str]) -> Path:
         """Write the motion as JSON with its hash, which tasks with [plan] and `load_result` read.

@@ -122,22 +122,18 @@ class Search:
 
     @cached_property
     def _linear(self) -> list[tuple[Floats, Floats, Floats]]:
-        """Slopes of the control points of each derivative by unknowns and T, and their limits."""
+        """Slopes of the control points of each derivative by unknowns and the start, and limits."""
         splines, bounds, unit = self.form.splines, self.form.bounds, np.eye(self.form.model.ns)
         speeds = (bounds.speeds, bounds.accelerations, bounds.jerks)
         found = []
         for k, limits in enumerate(speeds, 1):
             chosen = np.isfinite(limits)
             rows = np.einsum("jk,ab->jakb", splines.hulls[k] @ splines.inner, unit[chosen])
-            first = np.multiply.outer(splines.hulls[k] @ splines.start[:, 1], self.start.s[chosen])
-            limit = np.broadcast_to(limits[chosen] * self.hulls[k - 1], first.shape)
-            found.append(
-                (
-                    rows.reshape(first.size, splines.free * self.form.model.ns),
-                    first.ravel(),
-                    limit.ravel(),
-                )
-            )
+            count = len(rows) * int(chosen.sum())
+            by_start = np.einsum("jk,ab->jakb", splines.hulls[k] @ splines.start, unit[chosen])
+            limit = np.tile(limits[chosen] * self.hulls[k - 1], len(rows))
+            own = [part.reshape(count, part.shape[2] * len(unit)) for part in (rows, by_start)]
+            found.append((own[0], own[1], limit))
         return found
 
     @cached_property
@@ -204,8 +200,17 @@ class Search:
             worst = max(worst, float((low - at).max()), float((at - high).max()))
         if path.g.size:
             signed = np.where(self.form.one_sided, path.g, np.abs(path.g))
-            worst = max(worst, float((signed - self.shares).max()))
+            worst = max(worst, float((signed - self.most(path.g)).max()))
         return worst
+
+    def most(self, g: Floats) -> Floats:
+        """Limit of each row of a path; none at the start, whose state and acceleration are given.
+
+        Else what is too much there would be allowed everywhere.
+        """
+        found = np.tile(self.shares, (len(g), 1))
+        found[0] = np.inf
+        return found
 
     def _range_values(self, path: Path) -> Floats:
         bounds = self.form.bounds
@@ -312,7 +317,8 @@ class Search:
         table = np.pad(rows, ((0, 0), (0, variables - size + 1)))
         table[:, size] = 1.0 * below - 1.0 * above
         parts = [(table, np.where(above, -np.inf, low - at), np.where(below, np.inf, high - at))]
-        for k, (values, (slopes, first, limits)) in enumerate(
+        by_time = self.start.parts_by_time(float(time)).ravel()
+        for k, (values, (slopes, by_start, limits)) in enumerate(
             zip(self._derivatives(path.points), self._linear, strict=True), 1
         ):
             if not values.size:
@@ -321,12 +327,12 @@ class Search:
             share = values / scale
             table = np.zeros((values.size, variables))
             table[:, : size - 1] = slopes / scale[:, None]
-            table[:, size - 1] = first / scale - k * share / time
+            table[:, size - 1] = by_start @ by_time / scale - k * share / time
             parts += _sided(table, share, 1.0, size)
         if path.g.size:
             table = np.zeros((path.g.size, variables))
             table[:, :size] = path.slopes[0].reshape(-1, size)
-            limit = np.broadcast_to(self.shares, path.g.shape).ravel()
+            limit = self.most(path.g).ravel()
             sided = np.broadcast_to(self.form.one_sided, path.g.shape).ravel()
             parts += _sided(table, path.g.ravel(), limit, size, sided)
         ends = np.zeros((goals, variables))
@@ -459,7 +465,7 @@ class _Program:
         search, path = self.search, self.path
         assert path.slopes is not None
         fault = (ahead.g - path.g - path.slopes[0] @ step).ravel()
-        limit = np.broadcast_to(search.shares, path.g.shape).ravel()
+        limit = search.most(path.g).ravel()
         sided = np.broadcast_to(search.form.one_sided, path.g.shape).ravel()
         parts, values = list(self.parts), path.g.ravel()
         if values.size:

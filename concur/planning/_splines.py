@@ -23,8 +23,8 @@ class Splines:
     """Splines with `count` control points at equal knots.
 
     The free parameters of a coordinate are its control points between the ends, its value at the
-    end, and its slope there; it starts in a given state with acceleration zero, and ends with
-    acceleration zero.
+    end, and its slope there; it starts with a given value, slope and second derivative, and ends
+    with a second derivative of zero.
     """
 
     count: int
@@ -48,9 +48,10 @@ class Splines:
 
     @cached_property
     def start(self) -> Floats:
-        """Control points by the value and the slope at the start, shape (count, 2)."""
-        points = np.zeros((self.count, 2))
+        """Control points by value, slope and second derivative at the start, shape (count, 3)."""
+        points = np.zeros((self.count, 3))
         points[:ENDS, 0], points[:ENDS, 1] = 1.0, self._edges
+        points[ENDS - 1, 2] = 2.0 / (DEGREE * (DEGREE - 1) * (self.count - DEGREE) ** 2)
         return points
 
     @cached_property

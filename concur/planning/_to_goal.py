@@ -16,7 +16,7 @@ from concur.errors import ConcurError, InfeasibleReferenceError, ReductionError,
 from concur.outputs import Output, checked_outputs
 from concur.planning._around import ways_around
 from concur.planning._clearances import check_apart, clearance_of
-from concur.planning._direct import direct_guess, legs_of
+from concur.planning._direct import direct_guess, legs_of, rest_of
 from concur.planning._graphs import FINE, STEPS
 from concur.planning._made_for import made_for
 from concur.planning._motion_plan import MotionPlan
@@ -76,6 +76,8 @@ BINDING = 0.97
 """Share of its limit from which a quantity counts as what forbids a goal."""
 
 Floats = NDArray[np.float64]
+State = tuple[Floats, Floats, Floats]
+"""Configuration, shape velocities and shape accelerations."""
 
 
 def plan(
@@ -109,8 +111,9 @@ def plan(
         The robot, with its momentum if it floats.
     outputs : sequence of Output
         Outputs of the reference.
-    start : array_like, or two of them
-        Configuration, shape (nq,), at rest; or configuration and shape velocities, shape (ns,).
+    start : array_like, or tuple of two or three of them
+        Configuration, shape (nq,), at rest; or configuration and shape velocities, shape (ns,); or
+        these and shape accelerations, shape (ns,), so that torques do not jump.
     goals : mapping of str to any
         Goal by output: its pose, with nan for free coordinates of R^n; a matrix (4, 4) or a `Pose`;
         or a table with `position`, nan for free coordinates, with `within` a largest distance of
@@ -181,18 +184,18 @@ def plan(
     known = tuple(checked_outputs(model.system, outputs, where))
     _check_options(time, guesses, progress, where)
     targets, vias = tuple(targets_of(known, goals, where)), vias_of(known, via, where)
-    q0, s0 = _state(model, start, where)
+    state = _state(model, start, where)
     bounds = bounds_of(model, limits, where)
     clearance = clearance_of(model.robot, obstacles, where)
     check_apart(model.robot, clearance, limits.apart, where)
     form = Transcription(
         *(model, known, targets, bounds, clearance),
-        *(limits.apart, float(limits.singular), q0, ground_of(model, limits, where), vias),
+        *(limits.apart, float(limits.singular), state[0], ground_of(model, limits, where), vias),
         splines=Splines(POINTS + MORE_POINTS * len(vias)),
     )
     made = partial(_made_for, model, known, limits, obstacles, time)
     planner = Planner(form, where, None if time == "least" else float(time), guesses, made, via)
-    return planner.run(q0, s0, goals, targets, None, progress)
+    return planner.run(state, goals, targets, None, progress)
 
 
 def _check_options(time: Any, guesses: Any, progress: Any, where: str) -> None:
@@ -222,18 +225,21 @@ def _check_options(time: Any, guesses: Any, progress: Any, where: str) -> None:
         )
 
 
-def _state(model: ReducedModel, start: Any, where: str) -> tuple[Floats, Floats]:
-    q, s = start if isinstance(start, tuple) and len(start) == 2 else (start, np.zeros(model.ns))
-    q0 = np.array(model.robot.check_configuration(q, f"{where}, `start`"), dtype=float)
-    s0 = np.array(finite_floats(s, f"{where}, speeds of `start`"), dtype=float)
-    if s0.shape != (model.ns,):
-        raise ShapeError(
-            f"{where}, speeds of `start`",
-            expected=f"{model.ns} numbers: {', '.join(model.shape_names)}",
-            came=f"shape {s0.shape}",
-            cure="Give one for each.",
-        )
-    return q0, s0
+def _state(model: ReducedModel, start: Any, where: str) -> State:
+    """Configuration, shape velocities and shape accelerations of a start."""
+    given = start if isinstance(start, tuple) and len(start) in (2, 3) else (start,)
+    q0 = np.array(model.robot.check_configuration(given[0], f"{where}, `start`"), dtype=float)
+    rates = [np.zeros(model.ns), np.zeros(model.ns)]
+    for k, (name, value) in enumerate(zip(("speeds", "accelerations"), given[1:], strict=False)):
+        rates[k] = np.array(finite_floats(value, f"{where}, {name} of `start`"), dtype=float)
+        if rates[k].shape != (model.ns,):
+            raise ShapeError(
+                f"{where}, {name} of `start`",
+                expected=f"{model.ns} numbers: {', '.join(model.shape_names)}",
+                came=f"shape {rates[k].shape}",
+                cure="Give one for each.",
+            )
+    return q0, rates[0], rates[1]
 
 
 def _made_for(
@@ -243,13 +249,14 @@ def _made_for(
     obstacles: Clearance | Sequence[Obstacle],
     time: float | str,
     via: Sequence[Mapping[str, Any]],
-    start: tuple[Floats, Floats],
+    start: State,
     goals: Mapping[str, Any],
 ) -> dict[str, str]:
     """Digests of what a plan is made for."""
     momentum = model.momentum if model.takes_momentum else None
     speeds = dict(zip(model.shape_names, start[1].tolist(), strict=True))
-    given = start[0], speeds
+    names = [f"acceleration of {name}" for name in model.shape_names]
+    given = start[0], speeds | dict(zip(names, start[2].tolist(), strict=True))
     return made_for(model.robot, momentum, outputs, given, goals, limits, obstacles, time, via)
 
 
@@ -266,8 +273,7 @@ class Planner:
 
     def run(
         self,
-        q0: Floats,
-        s0: Floats,
+        state: State,
         goals: Mapping[str, Any],
         targets: Sequence[Target],
         warm: Floats | None,
@@ -275,11 +281,11 @@ class Planner:
     ) -> MotionPlan:
         """Best of the motions from several guesses, with goals on the way where it is fastest."""
         form = self.form
-        start = Start(q0[form.rest], q0[form.shape], s0)
+        start = Start(state[0][form.rest], state[0][form.shape], *state[1:])
         self._check_start(start)
         wanted = np.concatenate([t.wanted for own in (targets, *form.vias) for t in own])
         places = legs_of(form, start, wanted) if form.vias else ()
-        made_for = self.made(self.via, (q0, s0), goals)
+        made_for = self.made(self.via, state, goals)
 
         def passing(
             places: tuple[int, ...], warm: Floats | None, guesses: int
@@ -287,7 +293,7 @@ class Planner:
             planner = replace(self, form=replace(form, places=places), guesses=guesses)
             own = planner if form.vias else self
             found, unknowns = own._run(start, wanted, goals, targets, warm, progress)
-            again = partial(self._again, unknowns, tuple(targets), goals)
+            again = partial(self._again, (start, unknowns), tuple(targets), goals)
             return replace(found, made_for=made_for, _again=again), unknowns
 
         best, unknowns = passing(places, warm, self.guesses)
@@ -407,13 +413,14 @@ class Planner:
 
     def _again(
         self,
-        unknowns: Floats,
+        motion: tuple[Start, Floats],
         last: tuple[Target, ...],
         known: Mapping[str, Any],
         q: ArrayLike,
         s: ArrayLike | None,
         goals: Mapping[str, Any] | None,
         passed: int,
+        a: ArrayLike | None,
     ) -> MotionPlan:
         """Plan from another state, beginning with a motion."""
         form = self.form
@@ -426,7 +433,9 @@ class Planner:
                 came="others",
                 cure="Call `concur.plan`.",
             )
-        q0, s0 = _state(form.model, q if s is None else (q, s), self.where)
+        still = np.zeros(form.model.ns)
+        own = [still if one is None else one for one in (s, a)]
+        state = _state(form.model, (q, *own), self.where)
         whole = isinstance(passed, int | np.integer) and not isinstance(passed, bool)
         if not whole or not 0 <= passed <= len(form.vias):
             raise ConcurError(
@@ -437,7 +446,8 @@ class Planner:
             )
         left = replace(form, vias=form.vias[passed:])
         planner = replace(self, form=left, via=self.via[passed:])
-        return planner.run(q0, s0, goals, targets, unknowns, None)
+        start = Start(state[0][form.rest], state[0][form.shape], *state[1:])
+        return planner.run(state, goals, targets, rest_of(form, *motion, start), None)
 
     def _best(self, search: Search, found: list[Found]) -> tuple[Found, Path, Floats] | None:
         """First of the motions, the best first, that holds in the dense check."""
@@ -539,9 +549,9 @@ class Planner:
         return None
 
     def _peaks(self, path: Path) -> Floats:
-        """Largest value of each row along a path, relative to its limit."""
+        """Largest value of each row along a path after its start, relative to its limit."""
         signed = np.where(self.form.one_sided, path.g, np.abs(path.g))
-        return np.asarray(np.maximum(signed.max(axis=0), 1e-12))
+        return np.asarray(np.maximum(signed[1:].max(axis=0), 1e-12))
 
     def _result(
         self,
@@ -584,6 +594,7 @@ class Planner:
             t=time[kept],
             q=form.configuration(path.x, path.r)[kept],
             s=path.s[kept],
+            a=path.a[kept],
             u=u[kept],
             samples=samples,
             rows=(Row("duration", found.time, unit="s"), *rows),

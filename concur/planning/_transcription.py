@@ -56,11 +56,20 @@ class Path:
 
 @dataclass(frozen=True)
 class Start:
-    """State at the start: other coordinates, shape and shape velocities."""
+    """State at the start: other coordinates, shape, shape velocities and shape accelerations."""
 
     x: Floats
     r: Floats
     s: Floats
+    a: Floats
+
+    def parts(self, time: float) -> Floats:
+        """Shape with two derivatives over the unit interval, for a duration, shape (3, ns)."""
+        return np.array([self.r, self.s * time, self.a * time**2])
+
+    def parts_by_time(self, time: float) -> Floats:
+        """Slopes of these by the duration."""
+        return np.array([0.0 * self.r, self.s, 2.0 * self.a * time])
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,14 +260,14 @@ class Transcription:
     def points(self, start: Start, unknowns: Floats) -> Floats:
         """Control points of the splines, shape (count, ns)."""
         free = unknowns[:-1].reshape(self.splines.free, -1)
-        first = np.array([start.r, start.s * unknowns[-1]])
-        return np.asarray(self.splines.inner @ free + self.splines.start @ first)
+        first = self.splines.start @ start.parts(float(unknowns[-1]))
+        return np.asarray(self.splines.inner @ free + first)
 
     def _moves(self, start: Start, unknowns: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Shape with two derivatives at the points, and the arguments of the steps between."""
         time, ns = unknowns[-1], self.model.ns
         at, mid, at_start, mid_start = self._bases
-        table, first = unknowns[:-1].reshape(-1, ns), np.array([start.r, start.s * time])
+        table, first = unknowns[:-1].reshape(-1, ns), start.parts(float(time))
         r, d, dd = at @ table + at_start @ first
         rm, dm, _ = mid @ table + mid_start @ first
         return r, d, dd, np.concatenate([r[:-1], d[:-1], rm, dm, r[1:], d[1:]], axis=1)
@@ -307,16 +316,9 @@ class Transcription:
         by_moves = found[2].reshape(nx, STEPS, 6 * ns + 1).transpose(1, 0, 2)
         steps, values = self._unknown_slopes
         # By T: the arguments of a step move with it as the robot starts with a speed.
-        speed = np.concatenate(
-            [
-                np.multiply.outer(y, start.s)
-                for y in (
-                    *(at_start[0, :-1, 1], at_start[1, :-1, 1], mid_start[0, :, 1]),
-                    *(mid_start[1, :, 1], at_start[0, 1:, 1], at_start[1, 1:, 1]),
-                )
-            ],
-            axis=1,
-        )
+        at_time, mid_time = (y @ start.parts_by_time(float(time)) for y in (at_start, mid_start))
+        moved = at_time[0, :-1], at_time[1, :-1], *mid_time[:2], at_time[0, 1:], at_time[1, 1:]
+        speed = np.concatenate(moved, axis=1)
         own = np.empty((STEPS, nx, free.size + 1))
         own[:, :, :-1] = by_moves[:, :, :-1] @ steps
         own[:, :, -1] = by_moves[:, :, -1] + np.einsum("tab,tb->ta", by_moves[:, :, :-1], speed)
@@ -325,9 +327,9 @@ class Transcription:
             carried[k + 1] = by_x[k] @ carried[k] + own[k]
         slopes = dg[:, :, :nx] @ carried
         by_time = (
-            np.multiply.outer(at_start[0, :, 1], start.s),
-            np.multiply.outer(at_start[1, :, 1], start.s) / time - d / time**2,
-            np.multiply.outer(at_start[2, :, 1], start.s) / time**2 - 2.0 * dd / time**3,
+            at_time[0],
+            at_time[1] / time - d / time**2,
+            at_time[2] / time**2 - 2.0 * dd / time**3,
         )
         for k, part in enumerate(by_time):
             rows = dg[:, :, nx + k * ns : nx + (k + 1) * ns]

@@ -29,7 +29,7 @@ def formed(model, outputs, q0, goals, limits, speeds=None, via=(), places=()):
     numbers = q0, ground, vias, places
     form = Transcription(model, tuple(outputs), targets, bounds, None, None, 0.0, *numbers)
     s0 = np.zeros(model.ns) if speeds is None else np.array(speeds)
-    start = Start(q0[form.rest], q0[form.shape], s0)
+    start = Start(q0[form.rest], q0[form.shape], s0, np.zeros(model.ns))
     return form, start, np.concatenate([t.wanted for own in (targets, *vias) for t in own])
 
 
