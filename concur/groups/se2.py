@@ -98,45 +98,6 @@ def inverse(pose: Vector) -> Vector:
     return -ca.vertcat(_turn(pose[2]).T @ pose[:2], pose[2])
 
 
-@evaluated("(3)->(4,4)")
-def to_pose(pose: Vector) -> Matrix:
-    """Return the 4x4 matrix of a planar pose, in the plane z = 0.
-
-    Parameters
-    ----------
-    pose : array_like, shape (3,)
-        ``(x, y, theta)``, m and rad.
-
-    Returns
-    -------
-    ndarray or casadi.SX, shape (4, 4)
-        Pose, body to world.
-
-    References
-    ----------
-    Thesis, (2.4.18).
-    """
-    planar = ca.horzcat(_turn(pose[2]), ca.SX(2, 1), pose[:2])
-    return ca.vertcat(planar, ca.horzcat(ca.SX(2, 2), ca.SX.eye(2)))
-
-
-@evaluated("(4,4)->(3)")
-def from_pose(pose: Matrix) -> Vector:
-    """Return the planar coordinates of a 4x4 pose that turns about z.
-
-    Parameters
-    ----------
-    pose : array_like, shape (4, 4)
-        Pose, body to world; its height is ignored.
-
-    Returns
-    -------
-    ndarray or casadi.SX, shape (3,)
-        ``(x, y, theta)``, m and rad, theta in (-pi, pi].
-    """
-    return ca.vertcat(pose[:2, 3], ca.atan2(pose[1, 0], pose[0, 0]))
-
-
 @evaluated("(3),(3)->(3)")
 def rate(pose: Vector, twist: Vector) -> Vector:
     """Return the time derivative of the coordinates for a body twist.

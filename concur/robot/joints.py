@@ -472,6 +472,10 @@ class Planar(InPlane, Joint):
     normal : sequence of float
         Normal of the plane in the joint frame, shape (3,), of any length; normalised here.
 
+    References
+    ----------
+    Thesis, (2.4.18).
+
     Examples
     --------
     >>> import concur as cc

@@ -59,7 +59,6 @@ BODY = {**TWISTS, **LONG_TWISTS}
 FLAT = {**PLANAR_TWISTS, **LONG_PLANAR_TWISTS}
 ROTATIONS = {name: Rotation.from_rotvec(w).as_matrix() for name, w in VECTORS.items()}
 POSES = {name: pose_of(twist) for name, twist in BODY.items()}
-FLAT_POSES = {name: pose_of(planar(twist)) for name, twist in FLAT.items()}
 ANY_NORM = {
     **QUATERNIONS,
     "long": 3.0 * QUATERNIONS["negative"],
@@ -233,13 +232,6 @@ CASES = {
         single(FLAT),
         equals(lambda a: [*np.linalg.inv(flat_pose(a))[:2, 3], -a[2]]),
     ),
-    "se2.to_pose": Case(se2.to_pose, single(FLAT), equals(flat_pose)),
-    "se2.from_pose": Case(
-        se2.from_pose,
-        single(FLAT_POSES),
-        equals(lambda pose: [*pose[:2, 3], Rotation.from_matrix(pose[:3, :3]).as_rotvec()[2]]),
-        jumps=True,
-    ),
     "se2.rate": Case(
         se2.rate,
         paired(FLAT, RATE),
@@ -393,7 +385,6 @@ def test_lists_are_taken_and_wrong_shapes_and_numbers_refused(name):
         (se3.inverse(ca.SX.sym("H", 4, 4)), 13),
         (se3.adjoint(ca.SX.sym("H", 4, 4)), 27),
         (se3.dexp_spatial_inverse(ca.SX.sym("x", 6)), 27),
-        (se2.to_pose(ca.SX.sym("q", 3)), 8),
         (se2.dexp_body(ca.SX.sym("x", 3)), 7),
     ],
 )
