@@ -18,6 +18,8 @@ os.environ["MPLBACKEND"] = "Agg"
 os.environ.setdefault("CONCUR_CC", "none")
 
 from concur import robots  # noqa: E402
+from concur.codegen import EvaluatedMethods, _evaluated, fingerprint  # noqa: E402
+from concur.control import _core  # noqa: E402
 from concur.io import _task_parts, load_shipped  # noqa: E402
 
 _kept = functools.cache(load_shipped)
@@ -31,6 +33,87 @@ def _shared(name):
 # Robots do not change: all tests of a process share those of the package, also in their tasks.
 for _module in (robots, _task_parts):
     _module.load_shipped = _shared
+
+
+_GRAPHS = collections.OrderedDict()
+_MOST = 400  # objects whose graphs are kept
+_MEASURED = ("tests/benchmarks/", "tests/contract/test_yardsticks.py")  # how graphs are built
+_CHANGES = []  # patches of the package that hold now: graphs of such a time are shared with none
+
+
+def _noting(change):
+    """A method of `MonkeyPatch` that notes what it changes in the package."""
+
+    @functools.wraps(change)
+    def noted(patch, target, *arguments, **options):
+        name = target if isinstance(target, str) else getattr(target, "__module__", None)
+        name = name or getattr(target, "__name__", "concur")  # a dictionary may be any
+        if name.startswith("concur") and not name.startswith(("concur.show", "concur.cli")):
+            _CHANGES.append(patch)
+        return change(patch, target, *arguments, **options)
+
+    return noted
+
+
+def _undone(patch, undo=pytest.MonkeyPatch.undo):
+    """Take a patch back, also from what is noted."""
+    _CHANGES[:] = [other for other in _CHANGES if other is not patch]
+    undo(patch)
+
+
+for _name in ("setattr", "delattr", "setitem", "delitem"):
+    setattr(pytest.MonkeyPatch, _name, _noting(getattr(pytest.MonkeyPatch, _name)))
+pytest.MonkeyPatch.undo = _undone
+
+
+def _is_shared(owner):
+    return any(vars(owner).get("_evaluators") is graphs for graphs in _GRAPHS.values())
+
+
+def _share(owner):
+    """Give an object the graphs of an equal one: same class, same numbers, nothing from outside."""
+    kept = vars(owner)
+    if _CHANGES or os.environ.get("PYTEST_CURRENT_TEST", "").startswith(_MEASURED):
+        if _is_shared(owner):  # what is built now is for this object alone
+            kept["_evaluators"] = dict(kept["_evaluators"])
+    elif os.environ.get("CONCUR_CC") == "none" and not {"_evaluators", "_compiled"} & {*kept}:
+        key = fingerprint("", owner)
+        if key is not None:
+            kept["_evaluators"] = _GRAPHS.setdefault(key, {})
+            _GRAPHS.move_to_end(key)
+            if len(_GRAPHS) > _MOST:
+                _GRAPHS.popitem(last=False)
+
+
+def _sharing(build, owner_of):
+    """A method that builds a graph, once for all objects that are equal."""
+
+    @functools.wraps(build)
+    def graph(*arguments):
+        owner = owner_of(*arguments)
+        if isinstance(owner, EvaluatedMethods):
+            _share(owner)
+        return build(*arguments)
+
+    return graph
+
+
+def _alone(change):
+    """A method that replaces graphs by machine code, of an object that shares them no longer."""
+
+    @functools.wraps(change)
+    def changed(owner, *arguments):
+        if _is_shared(owner):
+            vars(owner)["_evaluators"] = {}
+        return change(owner, *arguments)
+
+    return changed
+
+
+_Method, LawCore = _evaluated._Method, _core.LawCore
+_Method.graph = _sharing(_Method.graph, lambda method, arguments, static: arguments[0])
+LawCore.graph = _sharing(LawCore.graph, lambda law: law)
+EvaluatedMethods.compile_functions = _alone(EvaluatedMethods.compile_functions)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -67,9 +150,11 @@ def pytest_collection():
 
 @pytest.fixture
 def compiler(monkeypatch, tmp_path_factory):
-    """Compile in this test, and keep what is compiled for the rest of the session only."""
+    """Compile in this test, and keep what is compiled for all processes of this session only."""
     monkeypatch.delenv("CONCUR_CC")
-    monkeypatch.setenv("CONCUR_CACHE", str(tmp_path_factory.getbasetemp() / "compiled"))
+    own = tmp_path_factory.getbasetemp()
+    folder = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    monkeypatch.setenv("CONCUR_CACHE", str(folder / "compiled"))
 
 
 @pytest.fixture(scope="module")

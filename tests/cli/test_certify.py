@@ -137,6 +137,7 @@ def test_a_disturbance_has_tubes(tmp_path):
         assert one["largest_disturbance"] is None
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("undrawn")
 def test_a_disturbance_that_leads_out_of_the_domain_is_no_proof(tmp_path):
     out = tmp_path / "out"
@@ -186,6 +187,7 @@ def test_gains_that_are_refuted_end_with_one(tmp_path, monkeypatch):
     assert names(tmp_path) == FILES | {"operating.json"}
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("answer", [Status.UNDECIDED, Status.REFUTED])
 def test_a_file_that_the_checker_does_not_confirm_is_no_proof(tmp_path, monkeypatch, answer):

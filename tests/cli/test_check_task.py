@@ -174,6 +174,7 @@ dt = 0.01
 """
 
 
+@pytest.mark.extended
 def test_margin_is_that_of_the_motion_that_momentum_determines(tmp_path: Path) -> None:
     path = tmp_path / "task.toml"
     path.write_text(SPINNING)

@@ -43,6 +43,7 @@ def folder(tmp_path_factory):
     return place
 
 
+@pytest.mark.extended
 def test_a_task_and_its_recorded_run_have_equal_numbers(folder, run):
     done = run(folder / "long.toml", folder / "run.h5", folder / "short.toml", "--json")
     assert done.exit_code == 0, done.output

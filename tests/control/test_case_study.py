@@ -85,6 +85,7 @@ def test_first_torque(servo: Servo) -> None:
     assert_allclose(servo.compile()(Q0, S0, sample), expected, rtol=0, atol=5.1e-11)
 
 
+@pytest.mark.extended
 def test_error_is_the_exponential_of_the_linear_equation(servo: Servo) -> None:
     # P13, with final values of an integration outside this package.
     run = simulate(servo.model.robot, servo, case_study_reference(), 5.0, Q0, S0)

@@ -307,6 +307,7 @@ def zoned(name: str, least: float, **more: Any) -> Servo:
     return made(margin=least, holding=False)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(("name", "least"), [("rover", 0.02), ("flyer", 0.1), ("arm", 0.3)])
 def test_no_least_margin_is_active_where_cheap_conditions_exclude_it(
     name: str, least: float

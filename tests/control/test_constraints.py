@@ -241,6 +241,7 @@ def grip_needed(robot: Mechanism, sdot: np.ndarray) -> float:
     return float((1.0 - found[0] / (found[1] - found[0])).max())
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("name", ["margin", "grip"])
 def test_where_conditions_that_are_enough_fail_the_law_is_the_servo_until_a_limit_is_met(
     name: str,
@@ -351,6 +352,7 @@ def wild(servo: Servo, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray
     return q, 0.5 * rng.normal(size=5), ReferenceSample(goal, np.zeros(5), np.zeros(5))
 
 
+@pytest.mark.by_default(3)
 @pytest.mark.parametrize("bounded", [(0, True), (1, True), (2, True), (1, False)], indirect=True)
 def test_programs_that_meet_their_bound_of_steps_say_so_and_keep_torques(bounded: Any) -> None:
     """The torque is of this program: it is another in each state, and scaled to a limit."""
@@ -434,6 +436,7 @@ def test_easy_reach_with_torque_near_the_weight() -> None:
     assert np.abs(fast.u_range).max() <= 8.0
 
 
+@pytest.mark.extended
 def test_arm_rests_before_its_weight_is_more_than_its_torque_holds() -> None:
     """The weight by Pinocchio; one that takes 98 % of the limit is held, at the goal."""
     plant, limit, fastest = Pinocchio(ROVER), 6.2, []

@@ -90,7 +90,7 @@ def least(h: Floats, a: Floats, low: Floats, high: Floats, slack: Floats) -> Flo
     return np.asarray(np.linalg.solve(root.T, whole[: len(h)]))
 
 
-@pytest.mark.by_default(2)
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("name", [*LAWS][::-1])
 def test_torques_and_accelerations_are_those_of_both_programs(name: str) -> None:
     """First the speeds of joints, then the torques, by slowing down; all numbers from the model."""

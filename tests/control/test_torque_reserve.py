@@ -51,6 +51,7 @@ def test_weight_of_the_rover(share):
     assert found.problems == (() if share > 1.0 else (found.rows[0].place,))
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("limits", [40.0, [60.0, 20.0, 30.0, 50.0, 10.0]])
 def test_weight_that_more_motors_share(limits):
     """Five motors on four shape velocities, on a slope; against bounded least squares."""
@@ -87,6 +88,7 @@ def test_thrusters_that_only_push():
         assert found.holds == (sign > 0.0)
 
 
+@pytest.mark.extended
 def test_a_limit_of_a_joint_takes_torques_of_all_motors():
     """One row: the largest acceleration away from the limit has each torque at its own limit."""
     robot = changed("forearm", limits=(-1.7, 3.0))

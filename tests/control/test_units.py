@@ -303,6 +303,7 @@ def test_steps_of_the_exact_motion(turns: float, count: int) -> None:
 
 
 @OTHERS
+@pytest.mark.by_default(1)
 def test_findings(units: Units) -> None:
     servo = floater()
     robot = servo.model.robot

@@ -108,6 +108,7 @@ def test_defaults_of_joint_laws_are_the_numbers_in_use(task: cc.io.Task) -> None
     assert law_parameters(law) == law_parameters(task.servo)  # the gains of the outputs
 
 
+@pytest.mark.extended
 def test_comparisons_of_runs_state_the_parameters_of_each_law(
     task: cc.io.Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

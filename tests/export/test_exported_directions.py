@@ -44,6 +44,7 @@ def rows(law: Servo, states: list[Any]) -> np.ndarray:
     )
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_exported_torques_are_those_of_the_tick(libraries: Any, kind: str) -> None:
     law, library = servo(kind), libraries(kind)

@@ -159,6 +159,7 @@ def test_rod_with_elastic_joints_bends_as_its_planar_equations_say():
     assert np.delete(found, [1, 4, 7]) == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("name", ["rover_arm", "free_flyer"])
 def test_rebuilt_robot_has_the_same_lift_torques_and_motion(name):
     robot = getattr(cc.robots, name)()

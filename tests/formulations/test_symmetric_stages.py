@@ -222,6 +222,7 @@ def _skew(x: np.ndarray) -> np.ndarray:
     return np.array([[0, -x[2], x[1]], [x[2], 0, -x[0]], [-x[1], x[0], 0]])
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("name", ["none", "all"])
 def test_the_phase_is_that_of_the_momenta_of_all_masses(name: str) -> None:
     """To 1e-9, at zero momentum and at another, in space."""

@@ -50,6 +50,7 @@ def test_errors_of_a_sample_name_file_table_and_entry(tmp_path: Path) -> None:
     assert list(fuzz_fields(tmp_path, 50, 1)) == []
 
 
+@pytest.mark.extended
 def test_a_few_urdf_files_end_as_they_should(tmp_path: Path) -> None:
     for kind in ("urdf", "sidecar", "xacro"):
         assert list(fuzz_files(tmp_path / kind, 6, 1, kind)) == []

@@ -1,7 +1,10 @@
 """What makes runs in one process quick: tasks are read once, and a bus in memory costs little."""
 
 import dataclasses
+import gc
 import os
+import pickle
+import types
 from pathlib import Path
 
 import can
@@ -11,9 +14,11 @@ from can.interfaces.virtual import VirtualBus
 from concur.codegen import Evaluator, fingerprint
 from concur.errors import ConcurError
 from concur.files import read_bytes
+from hil import _realtime
 from hil.cli import _replay, _run
 from hil.emulator import _plant
 from hil.rig import _load
+from hil.state import estimator
 
 _READ = _load.load_task
 _TASKS = {}
@@ -83,6 +88,31 @@ def plants_built_once():
     """Emulated robots of one process share the graphs of equal plants."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_plant, "_step", _step)
+        yield
+
+
+_GRAPHS = {}
+_MAKE_GRAPHS = estimator.make_graphs
+
+
+def _graphs(model, *settings):
+    """Share the graphs of an estimator; each one has its own buffers."""
+    key = fingerprint("", model), pickle.dumps(settings)
+    if os.environ.get("CONCUR_CC") != "none" or key[0] is None:
+        return _MAKE_GRAPHS(model, *settings)
+    if key not in _GRAPHS:
+        _GRAPHS[key] = _MAKE_GRAPHS(model, *settings)
+    made = (vars(_GRAPHS[key])[field.name] for field in dataclasses.fields(_GRAPHS[key]))
+    return type(_GRAPHS[key])(*[part and part.copy() for part in made])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def estimators_built_once():
+    """Estimators of one process share their graphs, and runs leave old objects uncollected."""
+    young = types.SimpleNamespace(**vars(gc) | {"collect": lambda: gc.collect(0)})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(estimator, "make_graphs", _graphs)
+        patch.setattr(_realtime, "gc", young)
         yield
 
 

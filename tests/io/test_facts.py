@@ -286,21 +286,22 @@ start = BEGIN
 """
 
 
+@pytest.mark.by_default(5)
 @pytest.mark.parametrize(
     ("period", "latency", "begin", "words"),
     [
         (0.01, 0.3, 0.99, None),
+        (0.01, 0.33, 0.0, "the errors grow"),
+        (0.49, 0.0, 0.0, None),
+        (0.51, 0.0, 0.0, r"the errors grow; .* a period below 0\.5 s"),
+        (0.01, 0.0, 1.0, "wrench `push` begins at 1 s, the run ends at 1 s: it has no effect"),
         (
             0.01,
             5.0,
             0.0,
             r"0\.01 s and a latency of 5 s: .* a latency below 0\.319 s",
         ),
-        (0.01, 0.33, 0.0, "the errors grow"),
         (None, 0.33, 0.0, "torques held for 0.001 s"),
-        (0.49, 0.0, 0.0, None),
-        (0.51, 0.0, 0.0, r"the errors grow; .* a period below 0\.5 s"),
-        (0.01, 0.0, 1.0, "wrench `push` begins at 1 s, the run ends at 1 s: it has no effect"),
     ],
 )
 def test_loops_that_grow_and_pushes_after_the_end_are_told(

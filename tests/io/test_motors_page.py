@@ -48,6 +48,7 @@ def test_the_rover_of_the_page_runs(law: str, tmp_path: Path) -> None:
     assert np.abs(run.u).max() > 1.3 * np.abs(same.u).max()  # friction takes torque
 
 
+@pytest.mark.extended
 def test_a_stiffer_servo_leaves_less_error_and_a_payload_lies_at_the_com(tmp_path: Path) -> None:
     task = cc.load_task(written(tmp_path, TASK))
     weak, stiff = (
@@ -63,7 +64,8 @@ def test_a_stiffer_servo_leaves_less_error_and_a_payload_lies_at_the_com(tmp_pat
     np.testing.assert_array_equal(heavy.moments, empty.moments)
 
 
-@pytest.mark.parametrize(("casters", "compliance"), [(1, ""), (2, "compliance = 1.0"), (2, None)])
+@pytest.mark.by_default(2)
+@pytest.mark.parametrize(("casters", "compliance"), [(2, "compliance = 1.0"), (2, None), (1, "")])
 def test_casters_of_the_page_carry_load_where_wheels_slip(casters, compliance, tmp_path) -> None:
     text = TASK.replace("duration = 6.0", "duration = 0.05")
     path = written(tmp_path, f"{text}\n[plant.slip]\ngrip = 0.8\n{compliance or ''}\n")

@@ -165,6 +165,7 @@ def on_the_sphere(d: np.ndarray, turning: np.ndarray, g: np.ndarray, t: np.ndarr
     return np.arctan2(np.linalg.norm(np.cross(found, g), axis=1), found @ g)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(("name", "first"), [("pendulum", 3.0), ("camera", 0.8), ("relative", 1.9)])
 def test_errors_obey_the_equation_on_the_sphere(name: str, first: float) -> None:
     """Also far beyond a quarter turn; and the loop's own error dynamics have the same angles."""
@@ -206,7 +207,7 @@ def test_torques_of_a_pendulum_are_those_of_source_002() -> None:
     np.testing.assert_allclose(run.q[-1], found.y[:3, -1], atol=1e-5)
 
 
-@pytest.mark.by_default(2)
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("name", ["pendulum", "camera", "chain of two", "relative"])
 def test_passive_servo_loses_energy_at_its_rate(name: str) -> None:
     law, rng = made(name, cc.PassiveServo, rate=2.0), np.random.default_rng(3)

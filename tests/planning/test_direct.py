@@ -84,6 +84,7 @@ def test_a_first_motion_keeps_joints_inside_their_ranges(floater) -> None:
     assert np.abs(path.e[:2]).max() < 0.5
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("place", [[3.0, 0.4], [9.0, 0.4], [-9.0, 4.0], [1e6, 0.0]])
 def test_first_motions_to_goals_out_of_reach_stay_finite(floater, place) -> None:
     """Also the search that begins with them; the plan states that it misses the goal."""

@@ -66,6 +66,7 @@ def test_functions_are_kept_for_other_goals_and_limits_of_a_model() -> None:
     assert len(vars(model)[KEPT_AS]) == 2
 
 
+@pytest.mark.extended
 def test_obstacles_are_numbers_of_the_same_functions() -> None:
     """A post that moves, and one that grows, are kept away from with the functions of the first."""
     model = cc.reduce(cc.load(ROOT / "examples/rover_rig/robot.toml"))
@@ -147,6 +148,7 @@ def test_copies_of_a_model_have_no_functions_and_plan_anew(copied) -> None:
     assert isinstance(next(iter(vars(other)[KEPT_AS].values())), Graphs)
 
 
+@pytest.mark.extended
 def test_ways_around_an_obstacle_are_sought_with_paths_without_slopes() -> None:
     """A post in the middle of the way: the places beside it count in the merit of each trial."""
     model = cc.reduce(cc.robots.rover_arm())

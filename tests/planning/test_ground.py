@@ -66,6 +66,7 @@ def carried(model, found):
     return np.array(loads), np.array(forces)
 
 
+@pytest.mark.extended
 def test_wheels_of_a_plan_keep_their_loads_and_friction(model, free, gripping) -> None:
     assert free.reached
     assert gripping.reached

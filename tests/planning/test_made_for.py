@@ -185,6 +185,7 @@ def test_a_plan_that_failed_is_not_passed_by_its_word(tmp_path, planned) -> None
         cc.load_task(path)
 
 
+@pytest.mark.extended
 def test_plans_of_python_are_those_of_the_task_if_their_problem_is(tmp_path, planned) -> None:
     path = written(tmp_path, planned)
     robot = cc.load(tmp_path / "robot.toml")

@@ -123,6 +123,7 @@ def test_small_loops_follow_the_curvature(make: Callable[[], cc.Mechanism]) -> N
     assert errors[2] < min(0.6 * errors[1], 0.2)
 
 
+@pytest.mark.extended
 def test_reversed_loop_undoes_it(planar: ReducedModel) -> None:
     rng = np.random.default_rng(2)
     for model in (planar, cc.reduce(ball("rubber_ball"))):

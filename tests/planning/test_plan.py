@@ -411,6 +411,7 @@ def test_wrong_options_are_refused_with_what_is_expected(rover, more, words) -> 
         cc.plan(*rover, ROVER, {"base": [1.0, 0.3]}, **more)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("time", [0.01, 1e6])
 def test_durations_from_a_hundredth_second_to_a_million_are_taken(floating, time) -> None:
     model, start = cc.reduce(floating.model.robot), [0, 0, 0, 0.5, -1.0]

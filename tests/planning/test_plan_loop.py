@@ -62,6 +62,7 @@ def test_satellite_turns_by_90_degrees_about_each_axis(
     assert np.abs(run.v[-1]).max() < 1e-3
 
 
+@pytest.mark.extended
 def test_rover_parks_sideways(rover: ReducedModel) -> None:
     plan = cc.planning.plan_loop(rover, [0.0, 0.3, 0.0])
     run = followed(plan, 0.05)
@@ -122,6 +123,7 @@ def test_limits_of_the_joints_are_used() -> None:
     assert 0.5 - 1e-3 < np.abs(plan.loop.sample(times)[1]).max() <= 0.5
 
 
+@pytest.mark.extended
 def test_duration_with_speed_limits_of_some_joints() -> None:
     robot = cc.robots.rover_arm()
     limited = [replace(b, speed_limit=1.0 if b.name == "turret" else None) for b in robot.bodies]

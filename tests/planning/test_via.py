@@ -65,6 +65,7 @@ def test_regions_are_passed_in_their_order(model) -> None:
     assert times[base <= 0.05 + 1e-4].min() < times[arm <= 0.05 + 1e-4].max()
 
 
+@pytest.mark.extended
 def test_what_is_behind_is_not_passed_again(passing) -> None:
     """From beyond the region it goes on to the goal, or back to the region if it has to."""
     beyond = int(np.argmax(passing.t > 0.8 * passing.duration))
@@ -141,6 +142,7 @@ def test_tasks_have_goals_on_the_way(tmp_path) -> None:
         load_goal(path)
 
 
+@pytest.mark.extended
 def test_plans_are_made_for_their_goals_on_the_way(model, passing) -> None:
     other = dataclasses.replace(passing)
     wider = {"base": {"position": [1.0, 0.6], "within": 0.06}}

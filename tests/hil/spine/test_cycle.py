@@ -324,6 +324,7 @@ def test_joints_that_follow_others_are_refused(tmp_path):
         export_rig(load_rig(path), tmp_path / "c")
 
 
+@pytest.mark.extended
 def test_the_folder_builds_as_its_readme_says(tmp_path):
     rig = rig_of()
     folder = export_rig(rig, tmp_path / "c")
