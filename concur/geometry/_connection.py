@@ -291,6 +291,91 @@ class Connection(EvaluatedMethods):
         bent = self._slope(q, u, w) - self._slope(q, w, u)
         return (bent + first @ second - second @ first - turned) @ y
 
+    def non_metricity(
+        self, q: ArrayLike, metric: Callable[[ca.SX], Any], u: ArrayLike
+    ) -> np.ndarray:
+        """Derivative of a metric in a direction, D_u g: zero if the connection keeps lengths.
+
+        Parameters
+        ----------
+        q : array_like
+            Coordinates, shape (nq,).
+        metric : callable
+            From coordinates, a casadi.SX, to the metric in the frame, shape (n, n), such as the
+            method `mass_matrix` of a robot.
+        u : array_like
+            Direction in the frame, shape (n,).
+
+        Returns
+        -------
+        numpy.ndarray
+            ``(g_ij,k - g_li L^l_kj - g_lj L^l_ki) u^k``, shape (n, n).
+
+        References
+        ----------
+        Source 004, (23), (24).
+        """
+        matrix, slopes = self._metric(q, metric)
+        direction = finite_floats(u, "connection, `u`", (self.n,))
+        along = np.asarray(self.along(q, direction))
+        found: np.ndarray = np.tensordot(direction, slopes, 1) - matrix @ along - along.T @ matrix
+        return found
+
+    def lacking_forces(
+        self, q: ArrayLike, metric: Callable[[ca.SX], Any], v: ArrayLike
+    ) -> np.ndarray:
+        """Forces that the law of momentum of this connection lacks: zero if it is admissible.
+
+        With the momenta p = g v the law is ``pdot_i - L^k_ji v^j p_k = f_i``. All admissible
+        connections give it the same motion, that of Hamel's equations of ``v^T g v / 2``.
+
+        Parameters
+        ----------
+        q : array_like
+            Coordinates, shape (nq,).
+        metric : callable
+            As of `non_metricity`.
+        v : array_like
+            Velocity in the frame, shape (n,).
+
+        Returns
+        -------
+        numpy.ndarray
+            ``(L^k_ji - c^k_ji) v^j p_k - g_jk,i v^j v^k / 2``, shape (n,).
+
+        References
+        ----------
+        Source 004, (18), (19), (21).
+        """
+        matrix, slopes = self._metric(q, metric)
+        velocity = finite_floats(v, "connection, `v`", (self.n,))
+        momenta = matrix @ velocity
+        brackets = np.asarray(self.frame.coefficients(q))
+        own = self.symbols(q) - brackets
+        turned: np.ndarray = np.einsum("kji,j,k->i", own, velocity, momenta)
+        found: np.ndarray = turned - (slopes @ velocity) @ velocity / 2
+        return found
+
+    def _metric(
+        self, q: ArrayLike, metric: Callable[[ca.SX], Any]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Metric, and its slopes along the fields of the frame, the field first."""
+        x = ca.SX.sym("q", self.nq)
+        matrix = ca.densify(ca.SX(metric(x)))
+        if matrix.shape != (self.n, self.n):
+            raise ShapeError(
+                "connection, `metric`",
+                expected=f"a matrix of shape ({self.n}, {self.n})",
+                came=str(matrix.shape),
+                cure="Write it in the velocities of the frame.",
+            )
+        fields = self.frame.fields(x)
+        slopes = [ca.jtimes(ca.vec(matrix), x, fields[:, k]) for k in range(self.n)]
+        values = finite_floats(q, "connection, `q`", (self.nq,))
+        graph = ca.Function("metric", [x], [matrix, ca.horzcat(*slopes)])
+        here, changes = (np.array(part) for part in graph(values))
+        return here, changes.T.reshape(self.n, self.n, self.n)
+
     @evaluated("(nq),(n)->(nq),(n)")
     def autoparallel_rate(self, q: Vector, v: Vector) -> tuple[Vector, Vector]:
         """Equations of autoparallels: ``qdot = E v`` and ``vdot = -L(v) v``.

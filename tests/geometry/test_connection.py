@@ -446,3 +446,62 @@ def test_fields_that_nearly_depend_on_each_other(angle: float, refused: bool) ->
         return
     with pytest.raises(DescriptionError, match="depend on each other"):
         Frame(Q, fields)
+
+
+@pytest.mark.parametrize("chart", PLACES)
+def test_non_metricity_and_admissibility_on_rotations(chart: str) -> None:
+    """004: (18), (19), (21), (23), (24). Of a rigid body: both laws by cross products."""
+    make, at = PLACES[chart]
+    q, frame = make()
+    inertia = np.diag([2.0, 3.0, 5.0])
+    u, v = np.random.default_rng(7).normal(size=(2, 3))
+    turn = np.cross(u, np.eye(3)).T  # u x y as a matrix
+    metrics = {"unequal": inertia, "equal": np.eye(3)}
+    canonical = Connection.canonical(q, frame)
+    half = Connection(q, [0.5 * ca.SX(ca.DM(c)) for c in frame.coefficients(at)], frame)
+    for name, g in metrics.items():
+        metric = lambda x, g=g: ca.SX(ca.DM(g))  # noqa: E731
+        own = Connection.of_metric(q, ca.SX(ca.DM(g)), frame)
+        # Christoffel's keeps lengths; all but the half of c are admissible for unequal inertias.
+        np.testing.assert_allclose(own.non_metricity(at, metric, u), 0.0, atol=1e-12)
+        np.testing.assert_allclose(own.lacking_forces(at, metric, v), 0.0, atol=1e-12)
+        bent = -(g @ turn + turn.T @ g)
+        np.testing.assert_allclose(canonical.non_metricity(at, metric, u), bent, atol=1e-12)
+        assert (np.abs(bent).max() > 0.1) == (name == "unequal")
+        np.testing.assert_allclose(canonical.lacking_forces(at, metric, v), 0.0, atol=1e-12)
+        lacking = -0.5 * np.cross(g @ v, v)
+        np.testing.assert_allclose(half.lacking_forces(at, metric, v), lacking, atol=1e-12)
+        assert (np.abs(lacking).max() > 0.1) == (name == "unequal")
+
+
+def test_coordinates_without_symbols_lack_the_slopes_of_the_metric() -> None:
+    """Polar coordinates of the sphere: g = diag(1, sin^2), g_22,1 = sin(2 theta)."""
+    q = ca.SX.sym("q", 2)
+    flat, at, v = Connection(q), [0.8, 0.3], [0.7, -1.1]
+
+    def metric(x: ca.SX) -> ca.SX:
+        return ca.diag(ca.vertcat(1, ca.sin(x[0]) ** 2))
+
+    slope = np.sin(1.6)
+    found = flat.non_metricity(at, metric, [2.0, 5.0])
+    np.testing.assert_allclose(found, np.diag([0.0, 2.0 * slope]), atol=1e-12)
+    found = flat.lacking_forces(at, metric, v)
+    np.testing.assert_allclose(found, [-slope * 1.1**2 / 2, 0.0], atol=1e-12)
+    with pytest.raises(ShapeError, match="metric"):
+        flat.non_metricity(at, lambda x: ca.SX.eye(3), v)
+
+
+def test_connections_of_robots_are_admissible() -> None:
+    robot = cc.robots.planar_floater()
+    q = ca.SX.sym("q", robot.nq)
+    motion = Connection.of_metric(q, robot.mass_matrix(q), Frame.of(robot))
+    rng = np.random.default_rng(3)
+    at, v = robot.random(rng), rng.normal(size=robot.nv)
+    lacking = motion.lacking_forces(at, robot.mass_matrix, v)
+    np.testing.assert_allclose(lacking, 0.0, atol=1e-10)
+    plain = Connection(q, frame=Frame.of(robot))
+    rate = (robot.mass_matrix(robot.integrate(at, 1e-6 * v)) - robot.mass_matrix(at)) / 1e-6
+    # With zero symbols the law is pdot = f, which lacks the bias less the change of inertia.
+    expected = robot.bias(at, v) - rate @ v
+    found = plain.lacking_forces(at, robot.mass_matrix, v)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
