@@ -439,16 +439,15 @@ def _replay_residual(
             estimator.q[:], estimator.s[:] = record["q"][k - 1], record["s"][k - 1]
             times = record["time"][k - 1], record["command_time"][k - 1], record["time"][k]
             acted = acting(torque[k - 1], torque[k - 2], *map(float, times))
-            known = estimator.acceleration(acted)
+            known, ease = estimator.acceleration(acted).tolist(), estimator.ease.tolist()
             finding = residual.follow(
                 record["position"][k].tolist(),
                 record["report_time"][k].tolist(),
                 reports[k].tolist(),
-                acted.tolist(),
-                known.tolist(),
+                *residual.between_samples(acted.tolist(), torque[k - 2].tolist(), known, ease),
                 estimator.inertia.tolist(),
                 estimator.held.tolist(),
-                estimator.ease.tolist(),
+                ease,
             )
             if k == seen.k:
                 seen.finding, seen.residual = finding, residual

@@ -509,16 +509,16 @@ class Controller:
         """Reason why the axes do not move by the torques that were sent."""
         if not self._talks:
             return Reason.NONE
-        feedback, estimator = self.feedback, self.estimator
+        feedback, estimator, ease = self.feedback, self.estimator, self.estimator.ease.tolist()
+        known = estimator.accelerated.tolist()
         found = self.residual.follow(
             feedback.position.tolist(),
             feedback.time.tolist(),
             feedback.count.tolist(),
-            acted.tolist(),
-            estimator.accelerated.tolist(),
+            *self.residual.between_samples(acted.tolist(), self._before.tolist(), known, ease),
             estimator.inertia.tolist(),
             estimator.held.tolist(),
-            estimator.ease.tolist(),
+            ease,
         )
         if found is None:
             return Reason.NONE

@@ -11,7 +11,7 @@ from hil.drives._mit import MitDrive
 from hil.drives._modules import drive_files, import_drives
 from hil.drives._moteus import MoteusDrive, moteus_frames
 from hil.drives._odrive import ODriveDrive, odrive_frames
-from hil.drives._registry import drive_kinds, make_drives, register_drive
+from hil.drives._registry import answer_commands, drive_kinds, make_drives, register_drive
 
 __all__ = [
     "AxisCheck",
@@ -26,6 +26,7 @@ __all__ = [
     "MoteusDrive",
     "ODriveDrive",
     "Wanted",
+    "answer_commands",
     "check_fields",
     "check_units",
     "drive_files",

@@ -141,6 +141,11 @@ def make_drives(rig: Rig) -> list[Drive]:
     return drives
 
 
+def answer_commands(rig: Rig) -> list[bool]:
+    """Whether the drive of each axis samples as it takes a command, not at an opening frame."""
+    return [not _KINDS[axis.drive].opening_frames(rig) for axis in rig.axes]
+
+
 def _check_node(rig: Rig, axis: Axis, kind: type[Drive]) -> None:
     if issubclass(kind, Cia402Drive):
         largest, why = _LARGEST_CANOPEN_NODE - 1, f"{HOST_NODE} is the host"

@@ -9,7 +9,9 @@ model's acceleration a, the time dt between two samples and ``theta = exp(-rate 
     d  = d + (1 - theta)^3 r / dt^2
 
 The residual torque is ``A d`` with the inertia A of the motors in the reduced model, wheels and
-momentum included: the disturbance of a momentum observer. It is allowed to be as large as the
+momentum included: the disturbance of a momentum observer. Since d is that of ``3 / rate`` ago, A is
+the mean inertia of this time: else friction of one axis would be seen at another as the robot
+changes its posture. The residual is allowed to be as large as the
 numbers of the motor explain: friction, losses of the gear, steps of the encoder, and a share of the
 torques of the model. Observers at several rates judge each axis: fast ones detect large faults
 early, slow ones small faults that the steps of the encoder hide from the fast ones.
@@ -28,6 +30,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hil.drives import answer_commands
 from hil.reasons import Reason
 from hil.state._differentiation import SLACK, encoder_step
 from hil.state._explanation import Cause, Sample, Tracked, explain
@@ -237,6 +240,8 @@ class Residual:
         n = self.size = len(rig.axes)
         self.torque, self.allowed = np.zeros(n), np.zeros(n)
         self.fade = math.exp(-RATES[-1] * self._period)
+        self.shares = [1.0 - math.exp(-rate * self._period / 3.0) for rate in RATES]
+        self._inertia = np.zeros((len(RATES), n, n))  # mean, for each observer
         kept = samples_of(self._period)
         self._samples: list[deque[Sample]] = [deque(maxlen=kept) for _ in rig.axes]
         self._names = [axis.name for axis in rig.axes]
@@ -245,6 +250,7 @@ class Residual:
         # Places of the measured joints in the velocities of the law; empty if it has others.
         self.joints = [velocities.index(name) for name in found.joints] if known else []
         self._motors_of = found.of_joints
+        self.answers = answer_commands(rig)
         self.shared = model.nu > model.ns  # more motors than velocities
         self.start([0] * n, np.zeros(len(velocities)))
 
@@ -261,6 +267,7 @@ class Residual:
         self._axis, self._firm, self._since, self._impulse = -1, False, 0, 0.0
         self._still = [Still(0, 0.0, 0.0, 0.0)] * n
         self._ease: Sequence[Sequence[float]] = [[0.0] * n] * n
+        self._inertia.fill(math.nan)
         self.torque.fill(0.0)
         self.allowed.fill(0.0)
         for samples in self._samples:
@@ -300,8 +307,9 @@ class Residual:
         for i, (count, torque) in enumerate(zip(counts, torques, strict=True)):
             self._applied[i] = max(abs(torque), self._applied[i] * self.fade)
             self._mean[i] += (1.0 - self.fade) * (torque - self._mean[i])
-            if self._times[i] == -math.inf and math.isfinite(accelerations[i]):
-                self._speeds[i] += accelerations[i] * self._period  # up to the first report
+            first = self._times[i] == -math.inf and math.isfinite(accelerations[i])
+            if first and not self.answers[i]:  # else it is sampled before any torque acts
+                self._speeds[i] += accelerations[i] * self._period
             if count != self._counts[i]:
                 sampled = times[i] - self._latency
                 self._take(i, positions[i], sampled, accelerations[i], torque, drags[i], grips[i])
@@ -309,6 +317,7 @@ class Residual:
                 sampled = self._times[i] + self._period
                 self._miss(i, sampled, accelerations[i], torque)
         self._counts = list(counts)
+        self._average(inertia)
         suspect, sudden = self._compare(inertia, held, torques)
         shares = np.abs(self.torque) > HALF * self.allowed
         for i, still in enumerate(self._still):
@@ -323,6 +332,26 @@ class Residual:
         if self._axis < 0:
             return None
         return self._judge(torques)
+
+    def between_samples(
+        self,
+        acted: Sequence[float],
+        before: Sequence[float],
+        accelerations: Sequence[float],
+        ease: Sequence[Sequence[float]],
+    ) -> tuple[list[float], list[float]]:
+        """Torques and accelerations between the last two samples of each axis, for `follow`.
+
+        `acted` and `accelerations` are those since the last cycle. A drive that answers commands
+        samples first: between its samples acted the torques that were sent `before` the last ones.
+        """
+        torques, found = list(acted), list(accelerations)
+        for i, answers in enumerate(self.answers):
+            if answers:
+                torques[i] = before[i]
+                for part, old, new in zip(ease[i], before, acted, strict=True):
+                    found[i] += part * (old - new)
+        return torques, found
 
     def _take(
         self, i: int, y: float, t: float, a: float, u: float, drag: float, grip: float
@@ -387,6 +416,17 @@ class Residual:
         self._times[i], self._seen[i] = t, (t, y)
         self._samples[i].append(Sample(t, y, a, u, self._states[-1][i], rest))
 
+    def _average(self, inertia: Sequence[Sequence[float]]) -> None:
+        """Average the inertia over the delay of each observer."""
+        now = np.array(inertia)
+        if not np.isfinite(now).all():
+            return
+        for mean, share in zip(self._inertia, self.shares, strict=True):
+            if mean[0, 0] == mean[0, 0]:
+                mean += share * (now - mean)
+            else:
+                mean[:] = now
+
     def _compare(
         self, inertia: Sequence[Sequence[float]], held: Sequence[float], torques: Sequence[float]
     ) -> tuple[int, int]:
@@ -395,6 +435,7 @@ class Residual:
         most = rise = 1.0
         slow = self._states[-1]
         blurs = [own.blur(state.w) for own, state in zip(self.allowances, slow, strict=True)]
+        means = self._inertia.tolist()
         residuals, bounds = [], []
         rests, changes = self._bounds(inertia, held, torques)
         for i, row in enumerate(inertia):
@@ -402,9 +443,9 @@ class Residual:
             for part, each in zip(row, blurs, strict=True):
                 blur += abs(part) * each
             found = []
-            for states in self._states:
+            for mean, states in zip(means, self._states, strict=True):
                 torque = 0.0
-                for part, state in zip(row, states, strict=True):
+                for part, state in zip(mean[i], states, strict=True):
                     torque += part * state.d
                 found.append(torque)
             allowed = rests[i]

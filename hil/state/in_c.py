@@ -89,6 +89,8 @@ def residual_tables(rig: Rig, law: TrackingLaw) -> list[str]:
         *(f"#define RIG_{name} {number(value)}" for name, value in numbers.items()),
         f"#define RIG_CAUSES_OF_RESIDUAL 0x{causes:x}ULL",
         array("static const double rig_residual_rates", residual.RATES),
+        array("static const int rig_answers", [int(a) for a in own.answers], whole=True),
+        array("static const double rig_mean_shares", own.shares),
         array("static const int rig_looks", sorted(residual.LOOKS), whole=True),
         array("static const double rig_usual", explanation.USUAL),
         array("static const double rig_delays", explanation.DELAYS),

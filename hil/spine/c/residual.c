@@ -399,6 +399,19 @@ static void bounds_of(const rig_memory *m, double *rests, double *changes) {
   }
 }
 
+/* Average the inertia over the delay of each observer. */
+static void average(rig_memory *m) {
+  int k, r;
+  for (k = 0; k < RIG_AXES * RIG_AXES; ++k)
+    if (!isfinite(m->inertia[k])) return;
+  for (r = 0; r <= SLOW; ++r) {
+    double *mean = m->mean_inertia[r];
+    const int known = mean[0] == mean[0];
+    for (k = 0; k < RIG_AXES * RIG_AXES; ++k)
+      mean[k] = known ? mean[k] + rig_mean_shares[r] * (m->inertia[k] - mean[k]) : m->inertia[k];
+  }
+}
+
 /* Compare residuals with their bounds; the axis furthest beyond, or -1, of both. */
 static void compare(rig_memory *m, int *suspect, int *sudden) {
   double blurs[RIG_AXES], torques[SLOW + 1], largest = 1.0, rise = 1.0;
@@ -415,7 +428,7 @@ static void compare(rig_memory *m, int *suspect, int *sudden) {
     for (r = 0; r <= SLOW; ++r) {
       torques[r] = 0.0;
       for (k = 0; k < RIG_AXES; ++k)
-        torques[r] += m->inertia[k * RIG_AXES + i] * m->residuals[k].states[r].d;
+        torques[r] += m->mean_inertia[r][k * RIG_AXES + i] * m->residuals[k].states[r].d;
     }
     m->residual[i] = 0.0;
     m->allowed[i] = allowed;
@@ -470,9 +483,23 @@ static int exceeds_half(const rig_memory *m, int i) {
   return fabs(m->residual[i]) > RIG_HALF * m->allowed[i];
 }
 
+/* Torques and accelerations between the last two samples of each axis: a drive that answers commands
+   samples first, and between its samples acted the torques sent before the last ones. */
+static void between_samples(rig_memory *m) {
+  double differ[RIG_AXES];
+  int i, k;
+  for (i = 0; i < RIG_AXES; ++i) differ[i] = m->earlier[i] - m->acted[i];
+  for (i = 0; i < RIG_AXES; ++i) {
+    if (!rig_answers[i]) continue;
+    m->acted[i] = m->earlier[i];
+    for (k = 0; k < RIG_AXES; ++k) m->accelerated[i] += m->ease[k * RIG_AXES + i] * differ[k];
+  }
+}
+
 int rig_follow(rig_memory *m, const rig_input *in) {
   double changes[RIG_AXES], drags[RIG_AXES], grips[RIG_AXES];
   int i, k, suspect, sudden, any = 0;
+  between_samples(m);
   for (i = 0; i < RIG_AXES; ++i)
     changes[i] = change_of(&rig_allowances[i], m->acted[i] - m->residuals[i].mean);
   for (i = 0; i < RIG_AXES; ++i) {
@@ -490,7 +517,7 @@ int rig_follow(rig_memory *m, const rig_input *in) {
     const double u = m->acted[i], a = m->accelerated[i];
     axis->applied = rig_most(fabs(u), axis->applied * RIG_FADE);
     axis->mean += (1.0 - RIG_FADE) * (u - axis->mean);
-    if (axis->t == -INFINITY && isfinite(a)) axis->speed += a * RIG_PERIOD;
+    if (axis->t == -INFINITY && isfinite(a) && !rig_answers[i]) axis->speed += a * RIG_PERIOD;
     if (in->count[i] != axis->count) {
       take(axis, i, in->position[i], in->time[i] - RIG_LATENCY, a, u, drags[i], grips[i]);
       axis->count = in->count[i];
@@ -498,6 +525,7 @@ int rig_follow(rig_memory *m, const rig_input *in) {
       miss(axis, axis->t + RIG_PERIOD, a, u);
     }
   }
+  average(m);
   compare(m, &suspect, &sudden);
   for (i = 0; i < RIG_AXES; ++i) any = any || exceeds_half(m, i);
   for (i = 0; i < RIG_AXES; ++i) {
@@ -549,6 +577,7 @@ void rig_start_residual(rig_memory *m) {
     axis->y = NAN;
     for (r = 0; r <= SLOW; ++r) axis->states[r].x = NAN;
   }
+  for (r = 0; r <= SLOW; ++r) m->mean_inertia[r][0] = NAN;
   m->suspected = -1;
   m->firm = m->since = 0;
   m->impulse = 0.0;

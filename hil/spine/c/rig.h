@@ -138,6 +138,7 @@ typedef struct {
   double instant, entered, speed;
   rig_axis_residual residuals[RIG_AXES];
   double residual[RIG_AXES], allowed[RIG_AXES], impulse;
+  double mean_inertia[RIG_RESIDUAL_RATES][RIG_AXES * RIG_AXES];
   int suspected, firm, since;
   rig_finding finding;
   rig_explanation explanation;

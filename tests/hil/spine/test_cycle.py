@@ -68,6 +68,28 @@ def scaled(axis, factor):
     return act
 
 
+class Multiple:
+    """The scale of an MIT drive that gives a multiple of the torque."""
+
+    def __init__(self, scale, factor):
+        self.scale, self.factor = scale, factor
+
+    def __getattr__(self, name):
+        return getattr(self.scale, name)
+
+    def torque_code(self, torque):
+        return self.scale.torque_code(self.factor * torque)
+
+
+def multiplied(axis, factor):
+    """From now on an MIT drive gives a multiple of the torque that it is asked for."""
+
+    def act(loop):
+        loop.drives[axis].scale = Multiple(loop.drives[axis].scale, factor)
+
+    return act
+
+
 def counting(axis, factor):
     """From now on an encoder counts a multiple of the motion."""
 
@@ -158,6 +180,9 @@ def mecanum(folder):
 CASES = {
     "end, then hold": case("END", policies={"end": "hold"}),
     "MIT drives": case("END", file=ROVER_MIT),
+    "MIT drive, torque times three": case(
+        "TORQUE_SCALE", file=ROVER_MIT, before={20: multiplied(2, 3.0)}
+    ),
     "end": case("END"),
     "floating": case("END", file=FLOATER, change=lambda rig: dataclasses.replace(rig, pose=None)),
     "missing, hold": case("END", fault("drop")),

@@ -26,7 +26,7 @@ from hil.state._residual import (
     coast,
     correct,
 )
-from tests.hil.bench import ROVER, law_of, rig_of
+from tests.hil.bench import ROVER, ROVER_MIT, law_of, rig_of
 
 N, PERIOD, LIMIT, STEP = 5, 0.004, 10.0, 1e-9
 ONE = np.eye(N).tolist()
@@ -79,6 +79,7 @@ def test_a_sudden_change_has_half_of_the_floor(residual, part, stops):
     assert CHANGE == 0.5
     quick, slow = Tracked(0.0, 0.0, part * 0.5 * 0.01 * LIMIT), Tracked(0.0, 0.0, 0.0)
     residual._states = [[quick, *[slow] * (N - 1)], [slow] * N, [slow] * N]
+    residual._average(ONE)
     assert residual._compare(ONE, ZERO, ZERO) == (-1, 0 if stops else -1)
 
 
@@ -287,3 +288,57 @@ def test_a_cause_needs_four_samples(count, enough):
     still = Tracked(0.0, 0.0, 0.0)
     samples = [Sample(k * PERIOD, 1e-3 * k**2, 0.0, 1.0, still, 0.0) for k in range(count)]
     assert (explain(samples, 1.0, LIMIT, STEP) is not None) is enough
+
+
+# -- inertia and torques of the time of the observers -------------------------------------------
+
+
+def test_friction_is_not_seen_at_an_axis_whose_inertia_changes_with_the_posture(residual):
+    """Constant friction at the second axis; the inertia that couples both grows at a constant rate.
+
+    The accelerations that the model lacks are solved from the inertia of each instant. With the
+    inertia of the end, the first axis would show the friction times the change in 0.25 s.
+    """
+    force, inertia = 0.1, np.eye(N)
+    x, w = np.zeros(N), np.zeros(N)
+    seen = []
+    for k in range(1, 250):
+        inertia[0, 1] = inertia[1, 0] = 0.8 * k * PERIOD
+        d = np.linalg.solve(inertia, force * np.eye(N)[1])
+        x, w = x + (w + 0.5 * d * PERIOD) * PERIOD, w + d * PERIOD
+        rows = inertia.tolist()
+        arguments = x.tolist(), [k * PERIOD] * N, [k] * N, ZERO, ZERO, rows, ZERO, ONE
+        residual.follow(*arguments)
+        slow = np.array([state.d for state in residual._states[-1]])
+        seen.append((float((np.array(rows) @ slow)[0]), float(residual._inertia[-1][0] @ slow)))
+    with_now, with_mean = np.abs(seen[-1])
+    assert with_now > 0.1 * force
+    assert with_mean < 0.3 * with_now
+
+
+def test_a_drive_that_answers_commands_samples_before_it_applies_them(residual):
+    ease = [[2.0, 1.0, 0.0, 0.0, 0.0], *np.eye(N)[1:].tolist()]
+    acted, before, known = [3.0] * N, [1.0, 2.0, 3.0, 3.0, 3.0], [10.0] * N
+    assert residual.between_samples(acted, before, known, ease) == (acted, known)
+    residual.answers = [True, *[False] * (N - 1)]
+    torques, accelerations = residual.between_samples(acted, before, known, ease)
+    assert torques == [1.0, 3.0, 3.0, 3.0, 3.0]
+    assert accelerations == [10.0 + 2.0 * (1.0 - 3.0) + 1.0 * (2.0 - 3.0), 10.0, 10.0, 10.0, 10.0]
+
+
+@pytest.mark.parametrize(("file", "answers"), [(ROVER, False), (ROVER_MIT, True)])
+def test_drives_of_the_mit_protocol_answer_commands(file, answers):
+    assert Residual(rig_of(file), law_of(file)[0]).answers == [answers] * N
+
+
+def test_what_one_motor_explains_is_seen_at_all_that_share_its_torque(residual):
+    """Two motors on one freedom: half of the friction of one is seen at both."""
+    half = [[0.5, 0.5, 0.0, 0.0, 0.0], [0.5, 0.5, 0.0, 0.0, 0.0], *np.eye(N)[2:].tolist()]
+    rubs = Allowance(LIMIT, 0.0, 1.0, 0.0, 0.0, STEP, 0.0)
+    residual.allowances = [rubs, *residual.allowances[1:]]
+    residual._ease, own = ONE, 0.01 * LIMIT
+    assert residual._bounds(half, ZERO, ZERO)[0] == pytest.approx([own + 1.0, *[own] * (N - 1)])
+    residual.shared = True
+    rests, changes = residual._bounds(half, ZERO, ZERO)
+    assert rests == pytest.approx([own + 0.5, own + 0.5, own, own, own])
+    assert changes == pytest.approx([0.5 * own + 1.0, 0.5 * own + 1.0, *[0.5 * own] * (N - 2)])
