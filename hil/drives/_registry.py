@@ -142,7 +142,18 @@ def make_drives(rig: Rig) -> list[Drive]:
 
 
 def answer_commands(rig: Rig) -> list[bool]:
-    """Whether the drive of each axis samples as it takes a command, not at an opening frame."""
+    """Whether the drive of each axis samples as it takes a command, not at an opening frame.
+
+    Parameters
+    ----------
+    rig : Rig
+        The rig.
+
+    Returns
+    -------
+    list of bool
+        One entry for each axis.
+    """
     return [not _KINDS[axis.drive].opening_frames(rig) for axis in rig.axes]
 
 
