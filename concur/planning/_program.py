@@ -25,6 +25,9 @@ ITERATIONS = 60
 SMOOTH = 1e-7
 """Price of the squared jerk, in units of the speed limits, beside the duration."""
 
+LEAST_EFFORT = 1e-9
+"""Least effort that counts as much as the duration: that of a motion at rest is zero."""
+
 PROXIMAL = 1e-4
 """Price of a squared step, which makes programs strictly convex."""
 
@@ -101,7 +104,11 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """One problem: start, goal, duration (None: the least), and shares of the limits of rows."""
+    """One problem: start, goal, duration (None: the least), and shares of the limits of rows.
+
+    Of a given duration the effort is least, the mean over time of squared torques relative to their
+    limits; an effort of `unit` counts as much as the duration.
+    """
 
     form: Transcription
     start: Start
@@ -111,6 +118,7 @@ class Search:
     hulls: Floats
     bias: Floats
     ways: tuple[tuple[int, int, Floats], ...] = ()  # point, capsule and place that it passes
+    unit: float = 1.0
 
     def path(self, unknowns: Floats) -> Path:
         """Path of unknowns with slopes."""
@@ -149,13 +157,21 @@ class Search:
         return rows[kept], low[kept] + INSIDE, high[kept] - INSIDE
 
     @cached_property
-    def _smooth(self) -> Floats:
-        """Jerks of the control points in units of the speed limits, by the unknowns but T."""
+    def _smooth(self) -> tuple[Floats, Floats]:
+        """Jerks of the control points in units of the speed limits: by the unknowns, and at zero.
+
+        The motion starts at its first shape, with speeds that grow with T.
+        """
         splines, speeds = self.form.splines, self.form.bounds.speeds
         scale = np.where(np.isfinite(speeds), speeds, 1.0)
         rows = splines.hulls[3] @ splines.inner
         spread = np.einsum("jk,ab->jakb", rows, np.diag(1.0 / scale))
-        return np.asarray(spread.reshape(len(rows) * len(scale), -1) / np.sqrt(len(rows)))
+        start, moving = (
+            np.multiply.outer(splines.hulls[3] @ column, first / scale).ravel()
+            for column, first in zip(splines.start.T, (self.start.r, self.start.s), strict=True)
+        )
+        table = np.column_stack([spread.reshape(start.size, -1), moving])
+        return table / np.sqrt(len(rows)), start / np.sqrt(len(rows))
 
     @cached_property
     def _efforts(self) -> list[int]:
@@ -168,18 +184,26 @@ class Search:
         return [(hulls[k] @ points)[:, np.isfinite(own)].ravel() for k, own in enumerate(limits, 1)]
 
     def cost(self, found: Found) -> float:
-        """Duration, or torques of a given duration, of what was found."""
-        return self._cost(found.unknowns, found.path)
+        """Duration, or effort of a given duration, of what was found."""
+        return found.time if self.duration is None else self._effort(found.path)
+
+    def measured(self, unknowns: Floats) -> Search:
+        """Count the effort of some unknowns as much as the duration."""
+        return replace(self, unit=max(self._effort(self.values(unknowns)), LEAST_EFFORT))
 
     # -- merit -----------------------------------------------------------------------------------
 
+    def _effort(self, path: Path) -> float:
+        return float(np.square(path.g[:, self._efforts]).sum()) / (STEPS + 1)
+
     def _cost(self, unknowns: Floats, path: Path) -> float:
-        smooth = 0.5 * SMOOTH * float(np.square(self._smooth @ unknowns[:-1]).sum())
+        jerks, still = self._smooth
+        smooth = 0.5 * SMOOTH * float(np.square(jerks @ unknowns + still).sum())
         places = [self.form.middle(path, k, own) - place for k, own, place in self.ways]
         smooth += 0.5 * PASSING * sum(float(off @ off) for off in places)
         if self.duration is None:
             return float(unknowns[-1]) + smooth
-        return 0.5 * float(np.square(path.g[:, self._efforts]).sum()) / (STEPS + 1) + smooth
+        return self._effort(path) * self.duration / self.unit + smooth
 
     def _passing(self, path: Path) -> list[tuple[Floats, Floats]]:
         """Distances from places to pass, and their slopes."""
@@ -236,12 +260,12 @@ class Search:
         """Improve unknowns until limits and goal hold and the merit settles."""
         region, count, over = REGION, 0, EXCESS
         # Prices follow the duration upwards only: else it shrinks to nothing beside its goal.
-        longest = float(unknowns[-1]) if self.duration is None else 1.0
+        longest = float(unknowns[-1])
         each = LAST_MISS if self.form.is_crowded else MISS
         path = self.path(unknowns)
         while count < programs:
             count += 1
-            price = max(float(unknowns[-1]), longest) if self.duration is None else 1.0
+            price = max(float(unknowns[-1]), longest)
             prices = over * price, each * price
             program = self._program(unknowns, path, price, prices)
             before, accepted = self._merit(unknowns, path, prices), False
@@ -342,19 +366,20 @@ class Search:
         parts.append((ends, -path.e - self.form.within, -path.e + self.form.within))
         square = np.zeros((variables, variables))
         slope = np.zeros(variables)
-        smooth = self._smooth
-        square[: size - 1, : size - 1] = SMOOTH * smooth.T @ smooth
-        slope[: size - 1] = SMOOTH * smooth.T @ (smooth @ unknowns[:-1])
+        jerks, still = self._smooth
+        square[:size, :size] = SMOOTH * jerks.T @ jerks
+        slope[:size] = SMOOTH * jerks.T @ (jerks @ unknowns + still)
         if self.duration is None:
-            slope[size - 1] = 1.0
+            slope[size - 1] += 1.0
         elif self._efforts:
             efforts = path.slopes[0][:, self._efforts].reshape(-1, size)
-            square[:size, :size] += efforts.T @ efforts / (STEPS + 1)
-            slope[:size] += efforts.T @ path.g[:, self._efforts].ravel() / (STEPS + 1)
+            factor = 2.0 * self.duration / self.unit / (STEPS + 1)
+            square[:size, :size] += factor * efforts.T @ efforts
+            slope[:size] += factor * efforts.T @ path.g[:, self._efforts].ravel()
         for off, slopes in self._passing(path):
             square[:size, :size] += PASSING * slopes.T @ slopes
             slope[:size] += PASSING * slopes.T @ off
-        square += PROXIMAL * (price if self.duration is None else 1e-2) * np.eye(variables)
+        square += PROXIMAL * price * np.eye(variables)
         # Torques are linear in y = (T / T')^2 - 1 for the next duration T'.
         by_y = -0.5 * time
         for part in parts:

@@ -328,6 +328,9 @@ class Planner:
         )
         reach = nearest_posture(form, targets, form.configuration(start.x, start.r))
         own = np.concatenate([reach.wanted, wanted[reach.wanted.size :]])
+        if self.duration is not None:
+            first = direct_guess(form, start, wanted, self.duration) if warm is None else warm
+            search = search.measured(first)
         aimed = search if reach.solved else replace(search, wanted=own)
         guesses = chain([] if warm is None else [warm], self._guesses(aimed, reach))
         if aimed is not search:
@@ -462,7 +465,8 @@ class Planner:
         near = min(tries, key=_off)
         for factor in SLOWER if near.missed <= EDGE else ():
             given = replace(search, duration=factor * near.time)
-            found = given.solve(np.array([*near.unknowns[:-1], given.duration]))
+            slowed = np.array([*near.unknowns[:-1], given.duration])
+            found = given.measured(slowed).solve(slowed)
             tries.append(found)
             made = self._best(given, [found]) if found.kept else None
             if made is not None:

@@ -41,6 +41,13 @@ def rover():
     return cc.reduce(cc.robots.rover_arm()), [base, hand], ROVER, goals, PlanLimits(speeds=5.0)
 
 
+def mirrored():
+    """The problem of `floater` on the other side of the x axis."""
+    model = cc.reduce(cc.robots.planar_floater(), momentum=[0.4, 0.2, 0, 0, 0, -0.3])
+    hand = cc.Output("hand", "forearm", "R2", point=(1.0, 0, 0))
+    return model, [hand], [0, 0, 0, -0.5, 1.0], {"hand": [1.3, -0.4]}, PlanLimits(speeds=2.0)
+
+
 @pytest.fixture(scope="module")
 def floater():
     model = cc.reduce(cc.robots.planar_floater(), momentum=[0.4, -0.2, 0, 0, 0, 0.3])
@@ -124,7 +131,7 @@ def test_a_first_motion_begins_with_the_speed_of_the_start(rover) -> None:
 @pytest.mark.parametrize("side", ["low", "high"])
 def test_motions_beyond_a_range_come_back(floater, side) -> None:
     """The forearm swings beyond its start and its end; then its range ends half way there."""
-    form, start, wanted = formed(*floater)
+    form, start, wanted = formed(*(floater if side == "low" else mirrored()))
     shares = np.full(len(form.facts), 0.999), np.ones(3)
     free = Search(form, start, wanted, None, *shares, np.zeros(4))
     found = free.solve(direct_guess(form, start, wanted, None))

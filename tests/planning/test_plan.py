@@ -481,3 +481,24 @@ def test_the_shipped_plan_is_that_of_its_task_and_is_found_again() -> None:
     assert stored["made_for"] == found.made_for
     assert found.duration <= 1.01 * stored["t"][-1]
     assert cc.load_task(path).duration > found.duration
+
+
+@pytest.mark.parametrize("angles", [(0.0, 0.0, 0.0), (2.0, -3.0, 1.0)])
+def test_a_motion_of_given_duration_has_nearly_the_least_effort(angles) -> None:
+    """Turned about one axis a satellite with wheels is a double integrator, wherever these are.
+
+    From rest to rest by d in a time T the least mean of u^2 is 12 (m d)^2 / T^4.
+    """
+    model = cc.reduce(cc.robots.wheel_satellite())
+    root, q0 = model.robot.base.name, model.robot.neutral()
+    q0[7:] = angles
+    limits = PlanLimits(torques=5.0, speeds=60.0)
+    turned = [0.0, 0.0, np.sin(0.05), np.cos(0.05)]
+    body = [cc.Output("body", root, "SO3")]
+    found = cc.plan(model, body, q0, {"body": turned}, limits, time=8.0)
+    assert found.reached
+    mass = 1.0 / np.asarray(model.acceleration(q0, np.zeros(3), [0.0, 0.0, 1.0]))[2]
+    least = 12.0 * (mass * (found.q[-1, 9] - found.q[0, 9])) ** 2 / found.duration**4
+    torque = CubicSpline(found.t, found.u)(np.linspace(0.0, found.duration, 4001))
+    assert 1.0 <= np.square(torque[:, 2]).mean() / least < 1.1
+    assert np.abs(torque[:, :2]).max() < 0.03 * np.abs(torque[:, 2]).max()

@@ -14,7 +14,7 @@ from concur.planning._direct import direct_guess
 from concur.planning._program import CLOSE, INSIDE, REACHED, SETTLED, Found, Search
 from concur.planning._to_goal import BINDING, Planner
 from concur.results import Row
-from tests.planning.test_direct import formed
+from tests.planning.test_direct import formed, mirrored
 
 START = [0, 0, 0, 0.5, -1.0]
 
@@ -58,6 +58,12 @@ def test_small_misses_are_taken_away_without_a_program(search, found, share, clo
 
 @pytest.mark.parametrize("side", ["low", "high"])
 def test_control_points_stay_a_millionth_inside_of_ranges(search, found, side) -> None:
+    """The forearm swings beyond its ends, of the mirrored problem on the other side."""
+    if side == "high":
+        form, start, wanted = formed(*mirrored())
+        shares = np.full(len(form.facts), 0.999), np.ones(3)
+        search = Search(form, start, wanted, None, *shares, np.zeros(4))
+        found = search.solve(direct_guess(form, start, wanted, None))
     own = found.path.points[:, 1]
     ends = own[[0, -1]]
     wall = (own.min() + ends.min()) / 2 if side == "low" else (own.max() + ends.max()) / 2
