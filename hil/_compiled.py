@@ -19,7 +19,7 @@ from hil._concur import TickStatus
 from hil.controller import Controller
 from hil.latch import Phase
 from hil.reasons import Reason, State
-from hil.spine import LoopInC
+from hil.spine import LoopInC, count
 from hil.state import CAUSES, Cause, Finding
 
 BEAT = 2e-3
@@ -31,7 +31,7 @@ class CompiledController(Controller):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._c = LoopInC(self.rig, self.servo, self.ring.layout)
+        self._c = LoopInC(self.rig, self.servo, self.ring.layout, self.plan)
         self._held_since = float("nan")
 
     def _loop(self) -> None:
@@ -48,7 +48,7 @@ class CompiledController(Controller):
             reason = reason or Reason.CLOCK
         self._c.shared.stop = int(reason)
         try:
-            self._c.start(self.plan, self.drives, self.links, self.ring, priority, self.resets)
+            self._c.start(self.drives, self.links, self.ring, priority, self.resets)
             if priority:  # the loop precedes its supervisor
                 below = os.SCHED_FIFO if priority > 1 else os.SCHED_OTHER
                 with suppress(OSError):
@@ -107,7 +107,7 @@ class CompiledController(Controller):
         output, law, stalls = shared.output, self._law, self._standstills
         law.elapsed = shared.elapsed
         law.last_error[:] = np.array(shared.error)[: self.servo.size]
-        self._c.count(self.quality)
+        count(shared, self.quality)
         stalls.count, stalls.total = shared.delays, shared.delayed
         stalls.longest = shared.most_delayed
         self.latch.stop(self._c.reason or Reason.ERROR)

@@ -442,7 +442,7 @@ def _replay_residual(
             known, ease = estimator.acceleration(acted).tolist(), estimator.ease.tolist()
             finding = residual.follow(
                 record["position"][k].tolist(),
-                record["report_time"][k].tolist(),
+                np.where(record["doubtful"][k] != 0.0, np.nan, record["report_time"][k]).tolist(),
                 reports[k].tolist(),
                 *residual.between_samples(acted.tolist(), torque[k - 2].tolist(), known, ease),
                 estimator.inertia.tolist(),

@@ -6,6 +6,7 @@ ring, so that they cannot delay the loop.
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 import time
@@ -513,7 +514,10 @@ class Controller:
         known = estimator.accelerated.tolist()
         found = self.residual.follow(
             feedback.position.tolist(),
-            feedback.time.tolist(),
+            [
+                math.nan if self._exchange.doubts(axis) else instant
+                for axis, instant in enumerate(feedback.time.tolist())
+            ],
             feedback.count.tolist(),
             *self.residual.between_samples(acted.tolist(), self._before.tolist(), known, ease),
             estimator.inertia.tolist(),
@@ -734,6 +738,7 @@ class Controller:
         row["residual"][:] = self.residual.torque
         row["allowed"][:] = self.residual.allowed
         row["report_time"][:] = feedback.time
+        row["doubtful"][:] = [self._exchange.doubts(k) for k in range(len(self.drives))]
         row["reports"][:] = feedback.count
         row["invalid"][:] = feedback.invalid
         row["enabled"][:] = feedback.enabled

@@ -231,7 +231,8 @@ class Exchange:
                 if received is None:
                     return
             now = clock.now()
-            self._read(*received, now, answered)
+            # Read after the window, because the loop was delayed, it came within it.
+            self._read(*received, min(now, until), answered)
             if now > end:
                 return
 

@@ -16,7 +16,18 @@ difference that is a fault, s."""
 
 
 def lag_of(period: float) -> int:
-    """Largest lag of a measured torque, cycles."""
+    """Largest lag of a measured torque behind its command, cycles.
+
+    Parameters
+    ----------
+    period : float
+        Period of the loop, s.
+
+    Returns
+    -------
+    int
+        The number of cycles.
+    """
     return max(2, math.ceil(LAG / period - 1e-9))
 
 

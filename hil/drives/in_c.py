@@ -25,25 +25,11 @@ from hil.errors import RigError
 if TYPE_CHECKING:
     from hil.settings import Rig
 
+__all__ = ["drives_in_c", "lag_of"]
+
 CODES = "RESTARTED", "NOT_OPERATIONAL", "FELL", "UNNAMED", "UNPROVED", "NOT_FOLLOWING"
 MORE_CODES = "OTHER_MODE", "OTHER_TORQUE", "MUTE"
 """Fault codes that the code in C gives."""
-
-
-def lag_of_reports(period: float) -> int:
-    """Largest lag of a measured torque behind its command, cycles.
-
-    Parameters
-    ----------
-    period : float
-        Period of the loop, s.
-
-    Returns
-    -------
-    int
-        The number of cycles.
-    """
-    return lag_of(period)
 
 
 def drives_in_c(rig: Rig) -> str:

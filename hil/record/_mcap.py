@@ -21,7 +21,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
     "torque": ("demand", "torque", "measured", "residual", "allowed"),
     "guard": ("state", "reason", "axis", "tick", "flags", "enabled", "fault"),
     "timing": ("cycle", "time", "deadline", "command_time", "compute", "late", "lost", "clipped"),
-    "reports": ("report_time", "reports", "invalid"),
+    "reports": ("report_time", "doubtful", "reports", "invalid"),
 }
 """Quantities of each topic; all others belong to the topic `other`."""
 

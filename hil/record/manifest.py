@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 FORMAT = "concur rig record"
-VERSION = 2
+VERSION = 3
 PACKAGES = (
     "numpy",
     "casadi",

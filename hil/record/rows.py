@@ -81,6 +81,7 @@ class Layout:
             "residual": n,  # torque of the motion beyond the sent one, and its bound
             "allowed": n,
             "report_time": n,
+            "doubtful": n,  # whether an earlier report may be outstanding
             "reports": n,
             "invalid": n,
             "enabled": n,

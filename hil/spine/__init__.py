@@ -3,12 +3,14 @@
 from hil.spine._bench import BenchResult, bench_rig
 from hil.spine._export import CycleFolder, export_rig
 from hil.spine._loop import LoopInC, why_in_python
+from hil.spine._memory import count
 
 __all__ = [
     "BenchResult",
     "CycleFolder",
     "LoopInC",
     "bench_rig",
+    "count",
     "export_rig",
     "why_in_python",
 ]

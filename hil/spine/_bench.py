@@ -32,10 +32,9 @@ from hil.record.recorder import Recorder
 from hil.record.rows import Layout
 from hil.settings import Rig
 from hil.spine._build import build
-from hil.spine._memory import emulated_of, shared_of
+from hil.spine._memory import REASONS, count, emulated_of, reference_of, shared_of
 
 STATES = {int(state): state for state in State}
-REASONS = {int(reason): reason for reason in Reason}
 
 BEAT = 0.01
 """Time between heartbeats of the supervisor, s."""
@@ -181,9 +180,7 @@ class Bench:
         build(rig, folder, layout, where, programs=True)
         duration = min(seconds, rig.task.duration)
         plan = sample_plan(rig.task, self.law, rig.loop.period, duration)
-        parts = [plan.pose, plan.twist, plan.acceleration]
-        table = [np.pad(part, ((0, 0), (0, not part.shape[1]))) for part in parts]
-        np.hstack(table).tofile(folder / "reference")
+        reference_of(plan).tofile(folder / "reference")
         ring = Path("-")
         if self.out is not None:
             facts = {"compiled": True, "duration": plan.duration, "commission": False}
@@ -269,16 +266,8 @@ class Bench:
         lateness = Histogram(np.array(shared.lateness, dtype=np.int64), shared.latest)
         reason = REASONS[output.reason]
         if recorder is not None:
-            compute = Histogram(np.array(shared.compute, dtype=np.int64), shared.slowest)
-            counters = Quality(
-                shared.cycles,
-                output.late,
-                shared.skipped,
-                output.lost,
-                output.clipped,
-                lateness=lateness,
-                compute=compute,
-            )
+            counters = Quality()
+            count(shared, counters)
             recorder.stop(reason.name, counters.to_dict())
         return BenchResult(
             self.rig.name,

@@ -11,14 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from hil.drives import Cia402Drive
 from hil.errors import RigError
-from hil.quality import Histogram, Quality
 from hil.reasons import Reason
 from hil.spine._build import LIBRARY, build, has_compiler
-from hil.spine._memory import DRIVE, drives_of, setup_of, shared_of
+from hil.spine._memory import DRIVE, REASONS, drives_of, reference_of, setup_of, shared_of
 
 if TYPE_CHECKING:
     from hil._concur import TrackingLaw
@@ -28,8 +25,6 @@ if TYPE_CHECKING:
     from hil.record.ring import Ring
     from hil.record.rows import Layout
     from hil.settings import Rig
-
-REASONS = {int(reason): reason for reason in Reason}
 
 
 def why_in_python(rig: Rig, law: TrackingLaw, links: Links) -> str:
@@ -79,6 +74,8 @@ class LoopInC:
         Its law.
     layout : Layout
         Layout of the rows of its record.
+    plan : Plan
+        The reference, sampled at the loop's period.
 
     Attributes
     ----------
@@ -88,8 +85,10 @@ class LoopInC:
         Result of the thread; 0: the loop has run to its end.
     """
 
-    def __init__(self, rig: Rig, law: TrackingLaw, layout: Layout) -> None:
+    def __init__(self, rig: Rig, law: TrackingLaw, layout: Layout, plan: Plan) -> None:
         self.rig = rig
+        # Copied here: a long one takes longer than the watchdogs of armed drives last.
+        self._table = reference_of(plan)
         self._shared, self._drives = shared_of(rig, law), drives_of(rig)
         self.shared: Any = self._shared()
         self.code = 0
@@ -102,7 +101,6 @@ class LoopInC:
 
     def start(
         self,
-        plan: Plan,
         drives: Sequence[Drive],
         links: Links,
         ring: Ring,
@@ -113,8 +111,6 @@ class LoopInC:
 
         Parameters
         ----------
-        plan : Plan
-            The reference, sampled at the loop's period.
         drives : sequence of Drive
             The drives.
         links : Links
@@ -126,9 +122,6 @@ class LoopInC:
         resets : bool
             Whether faults of drives are reset while the rig is armed.
         """
-        parts = [plan.pose, plan.twist, plan.acceleration]
-        table = np.hstack([np.pad(part, ((0, 0), (0, not part.shape[1]))) for part in parts])
-        table = np.ascontiguousarray(table)
         state = self._drives()
         self._library.rig_init_drives(ctypes.byref(state))
         rows = (DRIVE * len(drives)).in_dll(self._library, "rig_drive")
@@ -145,8 +138,8 @@ class LoopInC:
         sockets = (ctypes.c_int * len(links))(*(link.descriptor() for link in links))
         setup = setup_of(self._shared, self._drives)(
             shared=ctypes.pointer(self.shared),
-            reference=table.ctypes.data_as(ctypes.POINTER(ctypes.c_double)),
-            rows=len(table),
+            reference=self._table.ctypes.data_as(ctypes.POINTER(ctypes.c_double)),
+            rows=len(self._table),
             ring=ctypes.addressof(memory),
             ring_size=len(ring.memory),
             silence=self.rig.operator.timeout,
@@ -155,7 +148,7 @@ class LoopInC:
             drives=ctypes.pointer(state),
             resets=int(resets),
         )
-        self._kept = [table, state, memory, sockets, setup]
+        self._kept = [state, memory, sockets, setup]
         self._thread = threading.Thread(target=self._run, args=(setup, priority), daemon=True)
         self._thread.start()
 
@@ -205,23 +198,3 @@ class LoopInC:
     def reason(self) -> Reason:
         """Reason of the stop."""
         return REASONS[self.shared.output.reason]
-
-    def count(self, quality: Quality) -> None:
-        """Set the statistics of the loop.
-
-        Parameters
-        ----------
-        quality : Quality
-            Takes the numbers.
-        """
-        shared, output = self.shared, self.shared.output
-        quality.cycles, quality.skipped = shared.cycles, shared.skipped
-        quality.late, quality.lost, quality.clipped = output.late, output.lost, output.clipped
-        quality.invalid, quality.refused = shared.invalid, shared.rejected
-        for name, largest in (
-            ("lateness", shared.latest),
-            ("compute", shared.slowest),
-            ("transfer", shared.busiest),
-        ):
-            counts = np.array(getattr(shared, name), dtype=np.int64)
-            setattr(quality, name, Histogram(counts, largest))

@@ -5,13 +5,20 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any
 
-from hil.drives.in_c import lag_of_reports
-from hil.quality import BINS
+import numpy as np
+
+from hil.drives.in_c import lag_of
+from hil.quality import BINS, Histogram, Quality
+from hil.reasons import Reason
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from hil._concur import TrackingLaw
+    from hil._plan import Plan
     from hil.settings import Rig
 
+REASONS = {int(reason): reason for reason in Reason}
 
 _REAL, _INT, _LONG = ctypes.c_double, ctypes.c_int, ctypes.c_longlong
 
@@ -84,7 +91,7 @@ def input_of(rig: Rig, law: TrackingLaw) -> type[ctypes.Structure]:
 
 def drives_of(rig: Rig) -> type[ctypes.Structure]:
     """`rig_drives` of frames.h."""
-    n, lag = len(rig.axes), lag_of_reports(rig.loop.period)
+    n, lag = len(rig.axes), lag_of(rig.loop.period)
     return structure(
         "Drives",
         _array("counts", n, _LONG),
@@ -146,3 +153,33 @@ def emulated_of(rig: Rig) -> type[ctypes.Structure]:
         *(_array(name, n) for name in ("torque", "position", "velocity", "command", "freed")),
         _array("enabled", n, _INT),
     )
+
+
+def reference_of(plan: Plan) -> NDArray[np.float64]:
+    """Rows of pose, twist and acceleration for the loop in C; an empty part has one column."""
+    parts = [plan.pose, plan.twist, plan.acceleration]
+    table = np.hstack([np.pad(part, ((0, 0), (0, not part.shape[1]))) for part in parts])
+    return np.ascontiguousarray(table)
+
+
+def count(shared: Any, quality: Quality) -> None:
+    """Set statistics from those of the loop in C.
+
+    Parameters
+    ----------
+    shared : ctypes.Structure
+        `rig_shared`.
+    quality : Quality
+        Takes the numbers.
+    """
+    output = shared.output
+    quality.cycles, quality.skipped = shared.cycles, shared.skipped
+    quality.late, quality.lost, quality.clipped = output.late, output.lost, output.clipped
+    quality.invalid, quality.refused = shared.invalid, shared.rejected
+    for name, largest in (
+        ("lateness", shared.latest),
+        ("compute", shared.slowest),
+        ("transfer", shared.busiest),
+    ):
+        counts = np.array(getattr(shared, name), dtype=np.int64)
+        setattr(quality, name, Histogram(counts, largest))

@@ -65,9 +65,10 @@ which a residual beyond its bound stops the rig even if its cause is not clear."
 LOOKS = frozenset({4, 8, 16, 32, 64})
 """Numbers of cycles after which the cause of a residual is computed."""
 
-STEPS, REPEATS = 5.0, 3
-"""Way of an axis, in steps of its encoder, and number of reports, for which its position may stay
-the same although it should move."""
+STEPS, FEW, REPEATS = 5.0, 2.5, 3
+"""Least way of an axis, in steps of its encoder, and number of reports, for which its position may
+stay the same although it should move; few steps where no residual is beyond half of its bound, as
+forces that stop an axis have one. An encoder that works stays the same for one step."""
 
 HALF = 0.5
 """Share of its bound from which a residual may explain why an axis is too fast or too far."""
@@ -288,7 +289,9 @@ class Residual:
 
         `torques` acted since the last sample, with the model's `accelerations` of the motors, their
         `inertia`, the torques that hold the state, and the accelerations by a unit of each torque,
-        at the state of the last cycle.
+        at the state of the last cycle. Times are NaN where an earlier report of an axis may be
+        outstanding: it is then unknown which request the last one answers, and so it is if several
+        came at once.
         """
         self._ease = ease
         changes = [
@@ -310,7 +313,7 @@ class Residual:
             first = self._times[i] == -math.inf and math.isfinite(accelerations[i])
             if first and not self.answers[i]:  # else it is sampled before any torque acts
                 self._speeds[i] += accelerations[i] * self._period
-            if count != self._counts[i]:
+            if count == self._counts[i] + 1 and times[i] == times[i]:
                 sampled = times[i] - self._latency
                 self._take(i, positions[i], sampled, accelerations[i], torque, drags[i], grips[i])
             elif self._times[i] > -math.inf:
@@ -320,8 +323,9 @@ class Residual:
         self._average(inertia)
         suspect, sudden = self._compare(inertia, held, torques)
         shares = np.abs(self.torque) > HALF * self.allowed
+        steps = STEPS if shares.any() else FEW
         for i, still in enumerate(self._still):
-            stands = still.repeats >= REPEATS and still.way > STEPS * self.allowances[i].step
+            stands = still.repeats >= REPEATS and still.way > steps * self.allowances[i].step
             if stands and not (shares.any() and not shares[i]):  # by the fault of another axis
                 return Finding.of_still(i, self._names[i], still.repeats, still.way)
         passed = self._firm and abs(self.torque[self._axis]) <= self.allowed[self._axis]

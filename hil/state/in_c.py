@@ -61,6 +61,7 @@ def residual_tables(rig: Rig, law: TrackingLaw) -> list[str]:
         "PEAK": residual.PEAK,
         "GAP": residual.GAP,
         "STEPS": residual.STEPS,
+        "FEW": residual.FEW,
         "REPEATS": residual.REPEATS,
         "HALF": residual.HALF,
         "SLIP": residual.SLIP,

@@ -127,6 +127,26 @@ def test_reports_are_waited_for_until_the_window_ends(after, taken):
     assert made.count(10.0 + WINDOW) == 1 - taken
 
 
+class Stalling(Frames):
+    """A frame that waits while the loop is delayed, and is read afterwards."""
+
+    def receive(self, until=None):
+        found = super().receive(until)
+        if found is not None:
+            self.clock.time += self.delay
+        return found
+
+
+@pytest.mark.parametrize(("delay", "came"), [(0.0005, 10.0015), (0.009, 10.002)])
+def test_a_report_that_is_read_after_its_window_came_within_it(delay, came):
+    """The loop was delayed, not the report: another instant would be a wrong speed."""
+    bus = Stalling(10.001)
+    bus.delay = delay
+    made = exchange(bus, Asked())
+    made.take(10.0)
+    assert made.feedback.time[0] == pytest.approx(came, abs=1e-12)
+
+
 # -- round trips -----------------------------------------------------------------------------------
 
 

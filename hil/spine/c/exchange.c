@@ -165,6 +165,8 @@ static void receive_all(rig_links *links, int link, int waiting, rig_input *inpu
     }
     got = recvmmsg(links->sockets[link], messages, RIG_AXES, MSG_DONTWAIT, 0);
     came = rig_now();
+    /* Read after the window, because the loop was delayed, it came within it. */
+    if (!waiting && came > input->start + RIG_WINDOW) came = input->start + RIG_WINDOW;
     for (i = 0; i < got; ++i)
       if (messages[i].msg_len == sizeof frames[i])
         take(links, &frames[i], link, came, waiting, input);

@@ -64,7 +64,9 @@ int rig_run(const rig_setup *setup) {
   double transfer, compute, elapsed;
   long long index = 0, beat = shared->heartbeat;
   int i, running, silent, off = 0;
+  memset(&ring, 0, sizeof ring);
   if (setup->ring && !rig_ring_in(&ring, setup->ring, setup->ring_size)) return 2;
+  memset(&input, 0, sizeof input);
   memset(&output, 0, sizeof output);
   rig_init(&memory, 0);
   rig_init_links(&links, setup->sockets, setup->links);

@@ -74,6 +74,7 @@ void rig_record(rig_ring *ring, const rig_input *input, const rig_output *output
   put(row + RIG_ROW_ALLOWED, output->allowed, RIG_AXES);
   put(row + RIG_ROW_REPORT_TIME, input->time, RIG_AXES);
   for (i = 0; i < RIG_AXES; ++i) {
+    row[RIG_ROW_DOUBTFUL + i] = input->doubtful[i] != 0;
     row[RIG_ROW_REPORTS + i] = (double)input->count[i];
     row[RIG_ROW_INVALID + i] = (double)drives->invalid[i];
     row[RIG_ROW_ENABLED + i] = input->enabled[i] != 0;

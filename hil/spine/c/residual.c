@@ -518,20 +518,22 @@ int rig_follow(rig_memory *m, const rig_input *in) {
     axis->applied = rig_most(fabs(u), axis->applied * RIG_FADE);
     axis->mean += (1.0 - RIG_FADE) * (u - axis->mean);
     if (axis->t == -INFINITY && isfinite(a) && !rig_answers[i]) axis->speed += a * RIG_PERIOD;
-    if (in->count[i] != axis->count) {
+    /* It is unknown which request a report answers if an earlier one may be outstanding, or if
+       several came at once. */
+    if (in->count[i] == axis->count + 1 && !in->doubtful[i])
       take(axis, i, in->position[i], in->time[i] - RIG_LATENCY, a, u, drags[i], grips[i]);
-      axis->count = in->count[i];
-    } else if (axis->t > -INFINITY) {
+    else if (axis->t > -INFINITY)
       miss(axis, axis->t + RIG_PERIOD, a, u);
-    }
+    axis->count = in->count[i];
   }
   average(m);
   compare(m, &suspect, &sudden);
   for (i = 0; i < RIG_AXES; ++i) any = any || exceeds_half(m, i);
   for (i = 0; i < RIG_AXES; ++i) {
     const rig_unmoved *still = &m->residuals[i].still;
+    const double steps = any ? RIG_STEPS : RIG_FEW;
     const int stands =
-        still->repeats >= RIG_REPEATS && still->way > RIG_STEPS * rig_allowances[i].step;
+        still->repeats >= RIG_REPEATS && still->way > steps * rig_allowances[i].step;
     if (stands && !(any && !exceeds_half(m, i))) return stuck(m, i); /* not by another axis */
   }
   if (m->suspected < 0 ||

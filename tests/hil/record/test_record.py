@@ -123,8 +123,8 @@ def test_an_invalid_folder_is_rejected(tmp_path):
         ("[]", "the version of concur"),
         ('{"format": "something", "version": 1}', "the version of concur"),
         ('{"format": "concur rig record", "version": 99}', "the version of concur"),
-        ('{"format": "concur rig record", "version": 2}', "begins with the layout"),
-        ('{"format": "concur rig record", "version": 2, "layout": {"axes": 3}}', "with the layout"),
+        ('{"format": "concur rig record", "version": 3}', "begins with the layout"),
+        ('{"format": "concur rig record", "version": 3, "layout": {"axes": 3}}', "with the layout"),
     ],
 )
 def test_invalid_manifests_are_rejected(folder, text, cure):

@@ -1,11 +1,14 @@
 """The loop in C with emulated drives: frames, rates, and how it stops when a process fails."""
 
+import contextlib
 import ctypes
 import dataclasses
 import json
 import math
 import os
+import select
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -24,7 +27,7 @@ from hil.drives._cia402_setup import MODE, TORQUE
 from hil.drives._drive import FaultCode
 from hil.drives.feedback import Feedback
 from hil.errors import RigError
-from hil.guard import State
+from hil.guard import Phase, State
 from hil.reasons import Reason
 from hil.record import Record
 from hil.record.copies import recorded_rig
@@ -34,7 +37,7 @@ from hil.rig import load_rig
 from hil.spine import BenchResult, bench_rig
 from hil.spine._bench import SKIPPED, started
 from hil.spine._build import build
-from hil.spine._memory import DRIVE, drives_of, input_of, structure
+from hil.spine._memory import DRIVE, drives_of, input_of, output_of, structure
 from tests.hil.bench import EXAMPLES, ROVER, ROVER_MIT, divided
 from tests.hil.spine.twelve import made
 
@@ -266,6 +269,45 @@ def test_late_reports_are_found_as_in_python(frames, seed):
     assert ("pause", True) in found
 
 
+def test_what_a_full_queue_rejected_comes_first_in_the_next_cycle(frames):
+    """Otherwise it would always cut off the same drive."""
+    library, rig = frames
+    law, sender, receiver = rig.task.law, *socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    node = {axis.node: k for k, axis in enumerate(rig.axes)}
+    links, output, given = (
+        ctypes.create_string_buffer(1 << 20),
+        output_of(rig, law)(),
+        input_of(rig, law)(),
+    )
+    with sender, receiver:
+        idle, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        with idle, there:
+            library.rig_init_links(links, (ctypes.c_int * 2)(sender.fileno(), idle.fileno()), 2)
+            for row in table_of(library, rig):
+                row.asks = row.guards = 0
+            sender.setblocking(False)
+            full = 0
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    sender.send(bytes(16))
+                    full += 1
+            rounds = []
+            for room in (1, 2, 3):
+                for _ in range(room):
+                    receiver.recv(64)
+                library.rig_send(links, ctypes.byref(output), 0, ctypes.byref(given))
+                waiting = [receiver.recv(64) for _ in range(full)]
+                sent = [node[int.from_bytes(f[:2], "little") - 0x200] for f in waiting if any(f)]
+                rounds.append(sent)
+                for _ in range(full):
+                    sender.send(bytes(16))
+                while len(there.recv(64)) and select.select([there], [], [], 0)[0]:
+                    pass
+    own = [k for k, bus in enumerate(rig.bus_of) if bus == 0]
+    assert own == [0, 1, 2]
+    assert rounds == [[0], [1, 2], [0, 1, 2]]
+
+
 # --- the result -------------------------------------------------------------------------------
 
 
@@ -439,6 +481,40 @@ def test_a_silent_supervisor_is_a_stopped_rig(running):
     assert not any(running.emulated.torque)
     assert not any(running.emulated.enabled)
     assert not any(running.emulated.freed)
+
+
+@pytest.mark.extended
+@pytest.mark.usefixtures("compiler")
+def test_a_stop_that_holds_ends_when_its_supervisor_falls_silent():
+    rig = divided(rig_of(), 2)
+    policies = dataclasses.replace(rig.policies, end="hold")
+    with started(dataclasses.replace(rig, policies=policies), 0.5) as bench:
+        assert bench.run(), bench.result()
+        bench.beat(1.5)
+        assert bench.shared.output.phase == Phase.HOLDING
+        assert all(bench.emulated.enabled)
+        assert bench.loop.wait(10.0) == 0  # without heartbeats
+        assert bench.result().reason is Reason.END
+        assert not any(bench.emulated.enabled)
+
+
+@pytest.mark.extended
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("which", ["loop", "drives"])
+def test_a_machine_that_stands_still_is_no_fault_of_an_encoder(which):
+    """Drives report what was at SYNC, and a report that is read late came within its window."""
+    rig = divided(rig_of(), 2)
+    emulator = dataclasses.replace(rig.emulator, jitter=rig.loop.receive_window)
+    with started(dataclasses.replace(rig, emulator=emulator), 60.0) as bench:
+        assert bench.run(), bench.result()
+        bench.beat(0.3)
+        for _ in range(20):
+            os.kill(getattr(bench, which).pid, signal.SIGSTOP)
+            time.sleep(0.006)
+            os.kill(getattr(bench, which).pid, signal.SIGCONT)
+            bench.beat(0.07)
+        bench.stop()
+        assert bench.result().reason is Reason.OPERATOR
 
 
 @pytest.mark.extended

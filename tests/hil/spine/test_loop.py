@@ -1,21 +1,31 @@
 """Where the loop of a rig runs, and the bus that connects the loop in C with an emulated rig."""
 
 import contextlib
+import ctypes
 import dataclasses
 import socket
+import time
+from types import SimpleNamespace
 from unittest import mock
 
 import can
+import numpy as np
 import pytest
 
 from hil._compiled import CompiledController
+from hil._plan import sample_plan
 from hil.bus import can_have_drives, open_bus
 from hil.controller import Controller
+from hil.drives import make_drives
 from hil.errors import BusError
 from hil.links import Links, open_links
+from hil.quality import BINS, Quality
+from hil.reasons import Reason, State
+from hil.record.ring import Ring
+from hil.record.rows import Layout
 from hil.rig import load_rig
-from hil.spine import why_in_python
-from tests.hil.bench import EXAMPLES, FLOATER, ROVER, ROVER_MIT
+from hil.spine import LoopInC, count, why_in_python
+from tests.hil.bench import EXAMPLES, FLOATER, ROVER, ROVER_MIT, divided
 from tests.hil.test_motors_rig import GEARED, made
 from tests.ports import free_udp_port
 
@@ -176,3 +186,112 @@ def test_an_adapter_that_may_echo_frames_has_the_loop_in_python(echoes, runs, mo
     assert calls == [runs]
     assert one.place.startswith(runs)
     assert ("echoes" in one.place) == (runs == "Python")
+
+
+# -- the loop in a thread --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def loop(compiler):
+    """The rover's loop in C with its buses, drives and ring; nobody is at the other ends."""
+    rig = datagrams(divided(load_rig(EXAMPLES / ROVER), 2))
+    law = rig.task.law
+    layout = Layout.of([axis.name for axis in rig.axes], law)
+    made = LoopInC(rig, law, layout, sample_plan(rig.task, law, rig.loop.period, 0.2))
+    ring = Ring.create(layout, 200)
+    with open_links(rig) as links:
+        try:
+            yield made, make_drives(rig), links, ring
+        finally:
+            made.end()
+            ring.close()
+            ring.remove()
+
+
+def test_an_absent_peer_loses_frames_and_rejects_none(loop):
+    """Each end of a bus of datagrams tells the other that nobody is there."""
+    made, drives, links, ring = loop
+    made.shared.run = 1
+    made.start(drives, links, ring, 0, False)
+    until = time.monotonic() + 5.0
+    while made.shared.cycles < 20 and time.monotonic() < until:
+        made.shared.heartbeat += 1
+        time.sleep(1e-3)
+    assert made.shared.cycles >= 20
+    assert made.shared.rejected == 0
+    assert made.output().reason == Reason.NONE
+
+
+def test_a_loop_starts_without_rows_and_requests_of_the_one_before(loop):
+    made, drives, links, ring = loop
+    made.shared.stop = int(Reason.OPERATOR)
+    made.start(drives, links, ring, 0, False)
+    setup = made._kept[-1]
+    made._thread.join()
+    written = ring.written
+    assert written == made.shared.cycles > 0
+    setup.ring, setup.ring_size, before = None, 0, made.shared.cycles
+    assert made._library.rig_run(ctypes.byref(setup)) == 0
+    assert made.shared.cycles > before
+    assert ring.written == written
+
+
+def test_the_end_of_a_supervisor_stops_the_loop_and_releases_what_holds(loop):
+    made, drives, links, ring = loop
+    made.start(drives, links, ring, 0, False)
+    assert made.runs
+    assert not made.shared.release
+    made.end()
+    assert not made.runs
+    assert made.shared.release == 1
+    assert made.reason is Reason.ERROR
+
+
+@pytest.mark.parametrize("reason", [Reason.OPERATOR, Reason.SIGNAL])
+def test_a_stop_that_comes_while_python_prepares_ends_the_loop_before_its_first_command(
+    reason, monkeypatch, loop
+):
+    made, drives, links, ring = loop
+    for link in links:
+        link.echoes = False
+    one = CompiledController.__new__(CompiledController)
+    one._c, one.rig, one.links, one.drives, one.ring = made, made.rig, links, drives, ring
+    one.clock, one.latch, one.resets, one.quality = links.clock, mock.Mock(), False, Quality()
+    one._arming, one._standstills = mock.Mock(), mock.Mock(has_slept=False)
+    one._reason_outside = lambda now: reason
+    one._supervise = lambda shared: setattr(shared, "heartbeat", shared.heartbeat + 1)
+    monkeypatch.setattr(Controller, "_reason_of_drives", lambda self: Reason.NONE)
+    monkeypatch.setattr(CompiledController, "_conclude", lambda self, shared: None)
+    one.rig = dataclasses.replace(one.rig, loop=dataclasses.replace(one.rig.loop, priority=0))
+    one._loop()
+    rows, _, _ = ring.take(0)
+    columns = ring.layout.views(rows)
+    assert made.reason is reason
+    assert set(columns["state"][:, 0]) == {State.STOP}
+    assert not columns["torque"].any()
+
+
+def test_the_reference_is_copied_before_drives_are_armed(monkeypatch):
+    """A long one takes longer than their watchdogs last."""
+    rig = load_rig(EXAMPLES / ROVER)
+    law = rig.task.law
+    plan = sample_plan(rig.task, law, rig.loop.period, 0.2)
+    monkeypatch.setattr("hil.spine._loop.build", lambda *_, **__: None)
+    monkeypatch.setattr("hil.spine._loop.ctypes.CDLL", lambda _: None)
+    made = LoopInC(rig, law, Layout.of([axis.name for axis in rig.axes], law), plan)
+    expected = np.hstack([plan.pose, plan.twist, plan.acceleration])
+    assert (made._table == expected).all()
+    assert made._table.flags.c_contiguous
+
+
+def test_statistics_have_what_links_and_drives_rejected():
+    bins, quality = [0] * BINS, Quality()
+    shared = SimpleNamespace(
+        **{"cycles": 9, "skipped": 1, "invalid": 4, "rejected": 3, "lateness": bins},
+        **{"compute": bins, "transfer": bins, "latest": 0.1, "slowest": 0.2, "busiest": 0.3},
+        output=SimpleNamespace(late=2, lost=5, clipped=6),
+    )
+    count(shared, quality)
+    assert (quality.cycles, quality.skipped, quality.late, quality.lost) == (9, 1, 2, 5)
+    assert (quality.clipped, quality.invalid, quality.refused) == (6, 4, 3)
+    assert quality.transfer.largest == 0.3

@@ -1,5 +1,7 @@
 """Constants of residuals and of their explanation, each on both sides, by independent numbers."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from hil.state import _explanation
 from hil.state._explanation import Cause, Sample, Tracked, explain
 from hil.state._residual import (
     CHANGE,
+    FEW,
     FLOOR,
     GAP,
     HALF,
@@ -124,6 +127,23 @@ def test_after_a_gap_an_observer_restarts(residual, periods, kept):
     assert (x < 1e-3) is kept  # corrected by a part, or set
 
 
+@pytest.mark.parametrize(
+    ("reports", "known", "taken"), [(1, True, True), (2, True, False), (1, False, False)]
+)
+def test_a_report_of_unknown_instant_is_no_sample(residual, reports, known, taken):
+    """One that may answer an earlier request, or one of several that came at once."""
+    for k in range(1, 5):
+        follow(residual, k, 0.0)
+    counts = [count + reports for count in residual._counts]
+    times = [5.0 * PERIOD if known else float("nan")] * N
+    residual.follow(
+        [1e-3] * N, times, counts, ZERO, ZERO, np.eye(N).tolist(), ZERO, np.eye(N).tolist()
+    )
+    assert (residual._seen[0][1] == 1e-3) is taken
+    assert residual._counts == counts
+    assert residual._times[0] > 4.0 * PERIOD - residual._latency  # the observers went on
+
+
 def test_samples_of_the_last_eight_tenths_of_a_second_are_kept(residual):
     assert MEMORY == 0.8
     for k in range(1, 260):
@@ -162,15 +182,22 @@ def test_causes_are_looked_for_in_some_cycles(residual, clear):
     assert looks == [4]
 
 
+@pytest.mark.parametrize("moved", [False, True])
 @pytest.mark.parametrize(
-    ("repeats", "way", "stuck"),
-    [(3, 5.01, True), (3, 4.99, False), (2, 9.0, False), (4, 5.01, True)],
+    ("repeats", "share", "stuck"),
+    [(3, 1.01, True), (3, 0.99, False), (2, 9.0, False), (4, 1.01, True)],
 )
-def test_equal_positions_are_stuck_beyond_five_steps_and_three_reports(
-    residual, repeats, way, stuck
+def test_equal_positions_are_stuck_beyond_their_steps_and_three_reports(
+    residual, repeats, share, stuck, moved
 ):
-    assert (STEPS, REPEATS) == (5.0, 3)
-    residual._still[0] = Still(repeats, 1.0, 0.0, way * STEP)
+    """Few steps, unless a residual shows a force that may have stopped the axis."""
+    assert (STEPS, FEW, REPEATS) == (5.0, 2.5, 3)
+    residual._still[0] = Still(repeats, 1.0, 0.0, share * (STEPS if moved else FEW) * STEP)
+    if moved:
+        still = Tracked(0.0, 0.0, 0.0)
+        state = Tracked(0.0, 0.0, 0.51 * 0.01 * LIMIT)
+        residual._states = [[state, *[still] * (N - 1)] for _ in RATES]
+        residual._times = [-math.inf] * N
     found = follow(residual, 0, 0.0)
     assert (found is not None) is stuck
 
