@@ -18,7 +18,9 @@ from concur.simulation import Imperfections, RealPlant
 from concur.worlds import Quantity, Requirement, Uncertainty
 from tests.grid.test_stages import chain
 
-FRICTION = Quantity("viscous", "upper", uniform(0.0, 2.0), unit="N m s/rad")
+FRICTION = Quantity(
+    "viscous", "upper drive", uniform(0.0, 8e-4), unit="N m s/rad"
+)  # behind a gear of 50
 ANGLE = Quantity("initial_q", "lower", uniform(-0.1, 0.2), unit="rad")
 BOUND = Requirement("error", "error y", (("error:y", -np.inf, 0.4),), 0.4, "rad", after=0.05)
 
@@ -30,9 +32,11 @@ def test_worlds_are_runs_of_their_own() -> None:
     uncertainty = Uncertainty((FRICTION, ANGLE))
     found = cc.verify(links.task(), 3, uncertainty=uncertainty, requirements=[BOUND])
     worlds = uncertainty.draw(range(3), seed=0)
-    assert np.ptp(worlds[:, 0]) > 0.1
+    assert np.ptp(worlds[:, 0]) > 1e-4
     for k, (friction, angle) in enumerate(worlds):
-        real = RealPlant(imperfections=Imperfections.of(links.system, viscous={"upper": friction}))
+        real = RealPlant(
+            imperfections=Imperfections.of(links.system, viscous={"upper drive": friction})
+        )
         start = np.array(links.start) + np.array([0.0, angle])
         run = cc.simulate(
             links.system, links.law, links.reference, 0.1, start, np.zeros(2), 5e-3, plant=real
@@ -58,7 +62,7 @@ def _heavier() -> cc.LagrangianSystem:
     q, v = (ca.vertcat(*[getattr(f, x) for f in system.factors]) for x in "qv")
     energy, height = system.graph(q, v)[:2]
     return cc.LagrangianSystem(
-        1.01 * energy, height, system.factors, inputs=["upper", "lower"], name="links"
+        1.01 * energy, height, system.factors, inputs=list(system.motors), name="links"
     )
 
 
