@@ -157,21 +157,22 @@ class Search:
         return rows[kept], low[kept] + INSIDE, high[kept] - INSIDE
 
     @cached_property
-    def _smooth(self) -> tuple[Floats, Floats]:
-        """Jerks of the control points in units of the speed limits: by the unknowns, and at zero.
-
-        The motion starts at its first shape, with speeds that grow with T.
-        """
+    def _smooth(self) -> tuple[Floats, Floats, Floats]:
+        """Jerks of the control points by the free parameters and by the start; and their units."""
         splines, speeds = self.form.splines, self.form.bounds.speeds
         scale = np.where(np.isfinite(speeds), speeds, 1.0)
-        rows = splines.hulls[3] @ splines.inner
+        rows = splines.hulls[3] @ splines.inner / np.sqrt(len(splines.hulls[3]))
         spread = np.einsum("jk,ab->jakb", rows, np.diag(1.0 / scale))
-        start, moving = (
-            np.multiply.outer(splines.hulls[3] @ column, first / scale).ravel()
-            for column, first in zip(splines.start.T, (self.start.r, self.start.s), strict=True)
-        )
-        table = np.column_stack([spread.reshape(start.size, -1), moving])
-        return table / np.sqrt(len(rows)), start / np.sqrt(len(rows))
+        start = splines.hulls[3] @ splines.start / np.sqrt(len(splines.hulls[3]))
+        return spread.reshape(len(rows) * len(scale), -1), start, scale
+
+    def _jerks(self, unknowns: Floats) -> tuple[Floats, Floats]:
+        """Jerks of the control points, and their slopes by the unknowns."""
+        rows, start, scale = self._smooth
+        time = float(unknowns[-1])
+        still = (start @ self.start.parts(time) / scale).ravel()
+        moving = (start @ self.start.parts_by_time(time) / scale).ravel()
+        return rows @ unknowns[:-1] + still, np.column_stack([rows, moving])
 
     @cached_property
     def _efforts(self) -> list[int]:
@@ -197,8 +198,7 @@ class Search:
         return float(np.square(path.g[:, self._efforts]).sum()) / (STEPS + 1)
 
     def _cost(self, unknowns: Floats, path: Path) -> float:
-        jerks, still = self._smooth
-        smooth = 0.5 * SMOOTH * float(np.square(jerks @ unknowns + still).sum())
+        smooth = 0.5 * SMOOTH * float(np.square(self._jerks(unknowns)[0]).sum())
         places = [self.form.middle(path, k, own) - place for k, own, place in self.ways]
         smooth += 0.5 * PASSING * sum(float(off @ off) for off in places)
         if self.duration is None:
@@ -366,9 +366,9 @@ class Search:
         parts.append((ends, -path.e - self.form.within, -path.e + self.form.within))
         square = np.zeros((variables, variables))
         slope = np.zeros(variables)
-        jerks, still = self._smooth
-        square[:size, :size] = SMOOTH * jerks.T @ jerks
-        slope[:size] = SMOOTH * jerks.T @ (jerks @ unknowns + still)
+        jerks, by_unknowns = self._jerks(unknowns)
+        square[:size, :size] = SMOOTH * by_unknowns.T @ by_unknowns
+        slope[:size] = SMOOTH * by_unknowns.T @ jerks
         if self.duration is None:
             slope[size - 1] += 1.0
         elif self._efforts:
