@@ -60,8 +60,9 @@ from concur.control._law import (
     shape_command,
     usual_margin,
 )
+from concur.control._margins import natural_units
 from concur.control._sharing import unfelt
-from concur.robot import solve_positive_definite
+from concur.robot import Mechanism, solve_positive_definite
 
 SLACK = 1e-6
 """Square of what a joint's row may miss, both in units of energy, against the outputs' error."""
@@ -371,7 +372,8 @@ def _posed(
     parts = [
         (ca.diag(1 / widths) @ torque_map, (least - torque) / widths, (most - torque) / widths)
     ]
-    sides, root = [(ca.SX(0, 1), ca.SX(0, 1))], ca.sqrt(ca.diag(mass))
+    unit = _unit(servo)
+    sides, root = [(ca.SX(0, 1), ca.SX(0, 1))], ca.sqrt(ca.diag(mass)) / unit
     for row in limits:
         (low, high), length = row.bounds, ca.fmax(ca.norm_2(row.row.T / root), TINY)
         rest = ca.SX(1, more) if row.unfelt is None else row.unfelt
@@ -382,7 +384,7 @@ def _posed(
     # CasADi raises an error for bounds that cross or are NaN.
     usable = ca.logic_and(_all(low <= high), ca.sumsqr(torque) <= LARGEST**2)
     usual = (ca.SX.eye(servo.ns + more), 0.0, -1.0, 1.0)
-    program = [ca.triu2symm(ca.triu(metric)), rows, low, high]
+    program = [ca.triu2symm(ca.triu(metric)) / unit**2, rows, low, high]
     program = [ca.if_else(usable, ca.densify(a), b) for a, b in zip(program, usual, strict=True)]
     fast = ca.vertcat(ca.SX(0, 1), *(row.fast for row in limits if not row.of_force))
     soft = ca.fmax(0.0, ca.fmin(1.0, fast / FAST)) * (SOFT - SLACK)
@@ -394,6 +396,16 @@ def _posed(
     values |= {"side": found.side * turned, "damped": damped, "lower": lower, "upper": upper}
     values["slack"] = (SLACK + soft) / firmer
     return program, values
+
+
+def _unit(servo: LawCore) -> float:
+    """Unit of the square root of the metric, so that solvers meet numbers near 1 in any units.
+
+    That of a motion of the robot by its size, at the rate of the approach.
+    """
+    system, columns = servo.model.system, servo.margins.scales[1]
+    known = natural_units(system) if isinstance(system, Mechanism) else (np.linalg.norm(columns), 1)
+    return float(known[0] * known[1] * approach(servo) ** 2)
 
 
 def _price_at_margin(

@@ -18,7 +18,7 @@ from concur.control import Servo
 from concur.control._constraint_rows import limit_rows
 from concur.control._core import approach
 from concur.control._law import all_velocities
-from concur.control._limited import _posed
+from concur.control._limited import _posed, _unit
 from concur.robot import robot_size
 from tests.control._floating_cases import CHECK_A_MOMENTUM, CHECK_A_Q0
 from tests.oracles import assert_close
@@ -174,7 +174,7 @@ def posed(servo: Servo, q: Floats, s: Floats, margin: float | None = None) -> tu
     bound = servo.margin(q) if margin is None else margin
     given = np.zeros(servo.ns), [bound, 1.0], q, s, *servo.flat(sample)
     metric, slack = found(*given)
-    return np.array(metric), np.array(slack)[:, 0]
+    return _unit(servo) ** 2 * np.array(metric), np.array(slack)[:, 0]
 
 
 def test_limits_of_weights_are_less_firm_from_a_share_of_their_fastest_approach_on() -> None:

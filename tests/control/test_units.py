@@ -333,3 +333,30 @@ def test_findings(units: Units) -> None:
         )
     assert kept[0] == kept[1]
     assert any(holds for _, holds in kept[0])
+
+
+@OTHERS
+@pytest.mark.parametrize("compiled", [True, False])
+def test_limits_in_the_law(units: Units, compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torques, and which limits are active, where torques and weights are at their limits."""
+    if compiled:
+        monkeypatch.delenv("CONCUR_CC")
+    robot = cc.robots.rover_arm()
+    outputs = [
+        cc.Output("base", "chassis", "R2", point=(0.25, 0, 0)),
+        cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0)),
+    ]
+    q, s = np.array([-0.45, -0.1, 0.1, 0, 0, -0.1, 1.0, -1.6]), np.array([0.1, -0.2, 0.3, 0.2, 0.1])
+    free = Servo(cc.reduce(robot), outputs, 4.0, 4.0)
+    sample = ReferenceSample(free.output(q) + 0.5, np.zeros(5), np.zeros(5))
+    limits = list(0.5 * np.abs(free.torque(q, s, sample)) + 0.3)
+    servo = Servo(free.model, outputs, 4.0, 4.0, torque_limits=limits, constraints=cc.Constraints())
+    other = units.servo(servo)
+    ticks, moved = (servo.compile(), other.compile()), units.configuration(robot, q)
+    expected = np.array(ticks[0](q, s, sample))
+    speeds = units.shape_velocities(servo.model, s)
+    found = np.array(ticks[1](moved, speeds, units.sample(servo, sample)))
+    assert found == pytest.approx(expected * units.force * units.length, rel=1e-7)
+    active = [tick.buffers.active > 0.0 for tick in ticks]
+    assert active[0].sum() >= 4
+    np.testing.assert_array_equal(*active)
