@@ -265,6 +265,7 @@ class Residual:
         self._seen = [(-math.inf, math.nan)] * n  # instant and position of the last report
         self._states = [[Tracked(math.nan, 0.0, 0.0)] * n for _ in RATES]
         self._applied, self._mean = [0.0] * n, [0.0] * n
+        self._paces = [0.0] * n  # mean speeds over the delay of the slowest observer
         self._axis, self._firm, self._since, self._impulse = -1, False, 0, 0.0
         self._still = [Still(0, 0.0, 0.0, 0.0)] * n
         self._ease: Sequence[Sequence[float]] = [[0.0] * n] * n
@@ -320,6 +321,8 @@ class Residual:
                 sampled = self._times[i] + self._period
                 self._miss(i, sampled, accelerations[i], torque)
         self._counts = list(counts)
+        for i, state in enumerate(self._states[-1]):
+            self._paces[i] += self.shares[-1] * (state.w - self._paces[i])
         self._average(inertia)
         suspect, sudden = self._compare(inertia, held, torques)
         shares = np.abs(self.torque) > HALF * self.allowed
@@ -480,7 +483,9 @@ class Residual:
         rests, changes = [], []
         for i, own in enumerate(self.allowances):
             rests.append(own.torque(self._applied[i], held[i], self._states[-1][i].w))
-            changes.append(own.change(torques[i] - self._mean[i]))
+            w = self._states[-1][i].w
+            change = own.change(torques[i] - self._mean[i])
+            changes.append(change + own.viscous * abs(w - self._paces[i]))
         if not self.shared:
             return rests, changes
         seen: tuple[list[float], list[float]] = ([], [])

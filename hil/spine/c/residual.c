@@ -383,6 +383,7 @@ static void bounds_of(const rig_memory *m, double *rests, double *changes) {
     const rig_allowance *own = &rig_allowances[i];
     rests[i] = allowed_torque(own, axis->applied, m->holding[i], axis->states[SLOW].w);
     changes[i] = change_of(own, m->acted[i] - axis->mean);
+    changes[i] = changes[i] + own->viscous * fabs(axis->states[SLOW].w - axis->pace);
   }
   if (!RIG_SHARED_TORQUES) return;
   memcpy(rest, rests, sizeof rest);
@@ -525,6 +526,10 @@ int rig_follow(rig_memory *m, const rig_input *in) {
     else if (axis->t > -INFINITY)
       miss(axis, axis->t + RIG_PERIOD, a, u);
     axis->count = in->count[i];
+  }
+  for (i = 0; i < RIG_AXES; ++i) {
+    rig_axis_residual *axis = &m->residuals[i];
+    axis->pace += rig_mean_shares[SLOW] * (axis->states[SLOW].w - axis->pace);
   }
   average(m);
   compare(m, &suspect, &sudden);

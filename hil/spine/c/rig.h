@@ -88,7 +88,7 @@ typedef struct {
 
 typedef struct {
   long long count;
-  double speed, t, seen, y, applied, mean;
+  double speed, t, seen, y, applied, mean, pace;
   rig_tracked states[RIG_RESIDUAL_RATES];
   rig_unmoved still;
   int first, kept;

@@ -369,3 +369,12 @@ def test_what_one_motor_explains_is_seen_at_all_that_share_its_torque(residual):
     rests, changes = residual._bounds(half, ZERO, ZERO)
     assert rests == pytest.approx([own + 0.5, own + 0.5, own, own, own])
     assert changes == pytest.approx([0.5 * own + 1.0, 0.5 * own + 1.0, *[0.5 * own] * (N - 2)])
+
+
+def test_viscous_friction_may_change_with_the_speed(residual):
+    """The slowest observer shows the friction of the speed of 0.25 s before."""
+    drag = Allowance(LIMIT, 0.5, 0.0, 0.0, 0.0, STEP, 0.0)
+    residual.allowances = [drag, *residual.allowances[1:]]
+    residual._states[-1][0], residual._paces[0] = Tracked(0.0, 3.0, 0.0), 1.0
+    own = 0.5 * 0.01 * LIMIT
+    assert residual._bounds(ONE, ZERO, ZERO)[1] == pytest.approx([own + 1.0, *[own] * (N - 1)])
