@@ -12,7 +12,8 @@ on CAN, with the position of a drive on the line, from 1, as `node`:
   no watchdog runs before; the others are PREOP.
 - SYNC exchanges process data once, with the outputs of the last cycle, and makes reports of the
   inputs. A SYNC without commands since the last one, or after half of a watchdog, reads the inputs
-  alone, so that no output revives a drive. The last command of a cycle exchanges them again: it acts at once.
+  alone, so that no output revives a drive. The last command of a cycle exchanges them again: it
+  acts at once.
 - A wrong working counter makes no report. Then the states are read, and a drive that has left OP
   sends its heartbeat with another state, which stops the rig.
 
@@ -26,11 +27,17 @@ import struct
 import time
 from collections import deque
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import can
 
 from hil._extras import library
+from hil.bus import Bus
+from hil.clock import Clock, MonotonicClock
+from hil.errors import BusError
+
+if TYPE_CHECKING:
+    from hil.settings import BusSettings
 
 INTERFACE = "ethercat"
 """Name of the interface in rig files."""
@@ -57,6 +64,41 @@ _NO_CAN = 0x1016, 0x1017, 0x100C, 0x100D, 0x1029
 _MODE = 0x6061
 _WATCHED = 0x40  # bit of the control byte of a sync manager that triggers the watchdog
 _OUTPUTS, _INPUTS = 0x0810, 0x0818  # registers of the sync managers of process data
+
+
+def open_ethercat(settings: BusSettings, clock: Clock | None = None) -> Bus:
+    """Open a line of EtherCAT drives.
+
+    Parameters
+    ----------
+    settings : BusSettings
+        The network adapter is `channel`.
+    clock : Clock, optional
+        The loop's clock; the machine's monotonic clock if not given.
+
+    Returns
+    -------
+    Bus
+        The line; close it after use.
+
+    Raises
+    ------
+    BusError
+        If the adapter cannot be opened, or no drive answers.
+    RigError
+        If the package `pysoem` is not installed.
+    """
+    try:
+        line = EthercatBus(settings.channel)
+    except can.CanError as error:
+        raise BusError(
+            str(settings),
+            expected="a network adapter with a line of EtherCAT drives",
+            came=str(error),
+            cure="Check the name of the adapter (`ip link`), the cable, the power of the drives, "
+            "and the right to send raw frames: root, or the capability CAP_NET_RAW.",
+        ) from error
+    return Bus(line, clock or MonotonicClock())
 
 
 class EthercatBus(can.BusABC):
@@ -164,7 +206,7 @@ class EthercatBus(can.BusABC):
                 if slave.runs and slave.device.state != self._soem.OP_STATE:
                     slave.runs = False
                     self._queue.append(_frame(0x700 + slave.node, b"\x04"))
-        return right
+        return bool(right)
 
     # -- states ----------------------------------------------------------------------------------
 
@@ -237,13 +279,13 @@ class _Slave:
             if command >> 5 == 2:
                 found = self._read(index, subindex)
                 if not 1 <= len(found) <= 4:
-                    raise _Abort(_GENERAL)
+                    raise _AbortError(_GENERAL)
                 return bytes((0x43 | 4 - len(found) << 2,)) + head + found.ljust(4, b"\x00")
             if command >> 5 == 1:
                 self._write(index, subindex, value[: 4 - (command >> 2 & 3)])
                 return b"\x60" + head + bytes(4)
-            raise _Abort(0x05040001)
-        except _Abort as abort:
+            raise _AbortError(0x05040001)
+        except _AbortError as abort:
             return b"\x80" + head + struct.pack("<I", abort.code)
         except self._soem.SdoError as error:
             return b"\x80" + head + struct.pack("<I", error.abort_code & 0xFFFFFFFF)
@@ -255,7 +297,7 @@ class _Slave:
         if index == _MODE and self.runs and self._mode is not None:
             return self._mode
         if index in _NO_CAN:
-            raise _Abort(_ABSENT)
+            raise _AbortError(_ABSENT)
         if index not in _OWN:
             return bytes(self.device.sdo_read(index, subindex))
         if (index, subindex) == (0x1400, 1) and not self.is_laid_out:
@@ -278,19 +320,19 @@ class _Slave:
             (0x1800, 2): b"\x01",
         }
         if (index, subindex) not in numbers:
-            raise _Abort(_ABSENT)
+            raise _AbortError(_ABSENT)
         return numbers[index, subindex]
 
     def _write(self, index: int, subindex: int, value: bytes) -> None:
         if index in _NO_CAN:
-            raise _Abort(_ABSENT)
+            raise _AbortError(_ABSENT)
         if (index, subindex) == (0x1400, 5):
             (milliseconds,) = struct.unpack("<H", value[:2])
             self.watch = 1e-3 * milliseconds
             self.device.set_watchdog("processdata", float(milliseconds))
         elif index in _OWN:
             if self._own(index, subindex) != value:
-                raise _Abort(_READ_ONLY)
+                raise _AbortError(_READ_ONLY)
         else:
             self.device.sdo_write(index, subindex, value)
 
@@ -337,7 +379,7 @@ class _Slave:
                 places[entry] = bits // 8
                 bits += entry & 0xFF
         if not set(entries[:3]) <= set(places):
-            raise _Abort(_NOT_MAPPABLE)
+            raise _AbortError(_NOT_MAPPABLE)
         self._places |= places
         if assigned == 0x1C12:
             self._others = {e: to for e, to in places.items() if e not in entries}
@@ -402,7 +444,7 @@ class _Slave:
         self.bus.report(_frame(0x080 + self.node, data))
 
 
-class _Abort(Exception):
+class _AbortError(Exception):
     """SDO abort of the gateway."""
 
     def __init__(self, code: int) -> None:

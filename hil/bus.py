@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 import can
 
 from hil._datagram_bus import INTERFACE, DatagramBus
-from hil._ethercat_bus import INTERFACE as ETHERCAT
-from hil._ethercat_bus import EthercatBus
 from hil.clock import Clock, MonotonicClock, SteppedClock
 from hil.errors import BusError
 
@@ -72,7 +70,7 @@ def bus_options(settings: BusSettings) -> dict[str, Any]:
     options = dict(settings.options)
     if settings.interface == "udp_multicast":
         options.setdefault("hop_limit", 0)
-    elif settings.interface not in ("virtual", INTERFACE, ETHERCAT):
+    elif settings.interface not in ("virtual", INTERFACE):
         options.setdefault("bitrate", settings.bitrate)
         if settings.data_bitrate:
             options.setdefault("fd", True)
@@ -99,8 +97,6 @@ def plain_bus(interface: str, channel: str, options: Mapping[str, Any]) -> can.B
     """
     if interface == INTERFACE:
         return DatagramBus(channel, **options)
-    if interface == ETHERCAT:
-        return EthercatBus(channel, **options)
     return can.Bus(interface=interface, channel=channel, **options)
 
 

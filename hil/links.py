@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from hil._ethercat_bus import INTERFACE, open_ethercat
 from hil._registries import registry
 from hil.bus import STANDSTILL, STEP, can_have_drives, open_bus
 from hil.clock import Clock, MonotonicClock, SteppedClock
@@ -128,7 +129,7 @@ class LinkKind:
 CAN = LinkKind(open_bus, can_have_drives)
 """The interfaces of python-can."""
 
-KINDS = registry(dict[str, LinkKind]())
+KINDS = registry({INTERFACE: LinkKind(open_ethercat, may_have_drives=lambda settings: True)})
 """Kinds of links by interface; all other interfaces are those of python-can."""
 
 

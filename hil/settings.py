@@ -300,9 +300,11 @@ class BusSettings:
     interface : str
         Name of the interface in python-can: `"socketcan"`, `"pcan"`, ..., or without
         hardware `"udp_multicast"` between processes, or `"datagram"` between two processes in
-        real time, on which the loop in C runs too. Example: `"udp_multicast"`.
+        real time, on which the loop in C runs too; or `"ethercat"`, for CiA 402 drives with CoE,
+        whose `node` is their position on the line. Example: `"udp_multicast"`.
     channel : str
-        Name of the channel in python-can. Example: `"239.255.99.2"`.
+        Name of the channel in python-can, or of the network adapter of EtherCAT drives. Example:
+        `"239.255.99.2"`.
     bitrate : int, optional
         Bit rate, bit/s; limits the bus load also on interfaces without a bit rate. Example:
         `500000`.

@@ -301,6 +301,13 @@ def _check_nodes_of(axes: Sequence[Axis], rig: Rig, where: str) -> None:
 def _check_format(bus: BusSettings, axes: Sequence[Axis], refuse: Refusal) -> None:
     """Reject drives whose frames have another format than their bus."""
     kinds = {axis.drive for axis in axes}
+    if bus.interface == "ethercat" and kinds != {"cia402"}:
+        refuse(
+            "interface",
+            'drives of kind "cia402" on EtherCAT',
+            f'drives of kind "{max(kinds - {"cia402"})}"',
+            "Give these drives a CAN bus.",
+        )
     if bus.data_bitrate and bus.data_bitrate < bus.bitrate:
         refuse(
             "data_bitrate",

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 FD_LENGTHS = *range(9), 12, 16, 20, 24, 32, 48, 64
 """Bytes of data of CAN FD frames."""
 
+ETHERCAT_DATA, ETHERCAT_MOST, ETHERCAT_BITRATE = 13, 1486, 100_000_000
+"""Bytes of process data of an EtherCAT drive and of a frame, and bit rate, bit/s."""
+
 INTERFRAME = 3
 """Bits of silence after each frame."""
 
@@ -339,7 +342,41 @@ def can_load(rig: Rig, drives: Sequence[_Framed] | None) -> BusLoad:
     return replace(load, name=bus.name)
 
 
-LOADS = registry(dict[str, "Callable[[Rig, Sequence[_Framed] | None], BusLoad]"]())
+def ethercat_load(rig: Rig, drives: Sequence[_Framed] | None) -> BusLoad:
+    """Load of a line of EtherCAT drives: two exchanges of process data in each cycle.
+
+    Parameters
+    ----------
+    rig : Rig
+        A rig with this line alone.
+    drives : sequence of Drive or None
+        Has no effect: all drives have the same process data.
+
+    Returns
+    -------
+    BusLoad
+        The load at 100 Mbit/s. A frame has 52 bytes beside its data: preamble, header, datagram,
+        checksum and silence, and at least 84 bytes; data of more than 1486 bytes need another one.
+    """
+    (bus,), data = rig.buses, ETHERCAT_DATA * len(rig.axes)
+    frames = math.ceil(data / ETHERCAT_MOST)
+    bits = 8 * math.ceil(max(84, 52 + data / frames))
+    count, rate = 2 * frames, rig.loop.rate
+    row = LoadRow("process data", math.ceil(data / frames), bits, count * rate, count)
+    return BusLoad(
+        share=row.per_second * bits / ETHERCAT_BITRATE,
+        rows=(row,),
+        largest_rate=float(math.floor(bus.largest_load * ETHERCAT_BITRATE / (count * bits))),
+        rate=rate,
+        bitrate=ETHERCAT_BITRATE,
+        largest_load=bus.largest_load,
+        name=bus.name,
+    )
+
+
+LOADS = registry(
+    dict[str, "Callable[[Rig, Sequence[_Framed] | None], BusLoad]"](ethercat=ethercat_load)
+)
 """Loads, as `can_load`, of further kinds of links by interface; all other interfaces are CAN."""
 
 

@@ -291,8 +291,7 @@ class Line:
                     continue
                 at = begin - start
                 if kind & 2 and command in (11, 12):
-                    if slave.write(physical, bytes(part[at : at + length]), now):
-                        writes = True
+                    writes |= slave.write(physical, bytes(part[at : at + length]), now)
             for base in range(0x600, 0x640, 16):
                 begin, length, _, _, physical, _, kind, active = struct.unpack_from(
                     "<IHBBHBBB", memory, base

@@ -17,7 +17,7 @@ import time
 
 import pytest
 
-from hil.bus import open_bus
+from hil._ethercat_bus import open_ethercat
 from hil.clock import MonotonicClock
 from hil.drives import Cia402Drive, FaultCode, Finding, Wanted
 from hil.drives.feedback import Feedback
@@ -91,7 +91,7 @@ def lined(count=1, quirks=None, **changes):
         axes = [make_axis(name=f"axis {k}", node=k, **changes) for k in range(1, count + 1)]
         rig = make_rig(*axes)
         settings = BusSettings("ethercat", line.near)
-        with open_bus(settings, MonotonicClock(0.0)) as bus:
+        with open_ethercat(settings, MonotonicClock(0.0)) as bus:
             yield line, bus, [Cia402Drive(axis, k, rig) for k, axis in enumerate(axes)]
     finally:
         line.close()
@@ -205,9 +205,11 @@ def test_a_fixed_mapping_with_all_objects_is_taken_as_it_is():
 
 
 def test_a_mapping_without_the_objects_is_refused():
-    with lined(1, {1: {"fixed_map": True, "without": [0x6077]}}) as (_, bus, drives):
-        with pytest.raises(DriveError, match="mapped to the PDO"):
-            armed(bus, drives)
+    with (
+        lined(1, {1: {"fixed_map": True, "without": [0x6077]}}) as (_, bus, drives),
+        pytest.raises(DriveError, match="mapped to the PDO"),
+    ):
+        armed(bus, drives)
 
 
 def running(line, bus, drives):
@@ -265,10 +267,9 @@ def test_a_host_that_falls_silent_or_dies_leaves_no_torque():
 KILLED = """
 import sys, time
 from tests.hil import test_ethercat as t
-from hil.bus import open_bus
 axes = [t.make_axis(name=f"axis {k}", node=k) for k in (1, 2)]
 rig = t.make_rig(*axes)
-with open_bus(t.BusSettings("ethercat", sys.argv[1]), t.MonotonicClock(0.0)) as bus:
+with t.open_ethercat(t.BusSettings("ethercat", sys.argv[1]), t.MonotonicClock(0.0)) as bus:
     drives = [t.Cia402Drive(axis, k, rig) for k, axis in enumerate(axes)]
     t.armed(bus, drives)
     loop = t.Loop(bus, drives).cycle(t.Wanted.READY, times=20).cycle(t.Wanted.TORQUE, 2.0, times=5)
@@ -298,16 +299,16 @@ def test_a_host_that_is_killed_leaves_no_torque():
 
 def test_adapters_without_drives_and_without_the_package_are_named(monkeypatch):
     with pytest.raises(BusError) as caught:
-        open_bus(BusSettings("ethercat", "no such adapter"))
+        open_ethercat(BusSettings("ethercat", "no such adapter"))
     assert "raw frames" in caught.value.came
     line = Line(0)
     try:
         with pytest.raises(BusError) as caught:
-            open_bus(BusSettings("ethercat", line.near))
+            open_ethercat(BusSettings("ethercat", line.near))
         assert "no EtherCAT drive answers" in caught.value.came
     finally:
         line.close()
     monkeypatch.setitem(sys.modules, "pysoem", None)
     with pytest.raises(RigError, match="pysoem") as missing:
-        open_bus(BusSettings("ethercat", "eth0"))
+        open_ethercat(BusSettings("ethercat", "eth0"))
     assert "[ethercat]" in missing.value.cure
