@@ -117,6 +117,15 @@ def make_manifest(
         "limits": {
             axis.name: {"torque": axis.torque_limit, "speed": axis.speed_limit} for axis in rig.axes
         },
+        "buses": [
+            {
+                "name": bus.name,
+                "interface": bus.interface,
+                "channel": bus.channel,
+                "axes": [axis.name for axis in rig.on(k).axes],
+            }
+            for k, bus in enumerate(rig.buses)
+        ],
         "rig_file": str(rig.path.resolve()),  # original path, for information
         "files": list(files),
         "fingerprints": fingerprints(rig, servo),

@@ -36,7 +36,7 @@ def make_rig(folder, seconds=20.0, **axis):
         for node, name in enumerate(servo.model.control_names, 1)
     )
     settings = RecorderSettings(Path(folder) / "records", seconds)
-    return Rig("rover", path, task, axes, BusSettings("virtual", "x"), recorder=settings)
+    return Rig("rover", path, task, axes, (BusSettings("virtual", "x"),), recorder=settings)
 
 
 def layout_of_rig(rig):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import shutil
 import time
 
 import can
 import pytest
+from typer.testing import CliRunner
 
 from hil.bus import Bus
+from hil.cli import main
 from hil.clock import MonotonicClock, SteppedClock
 from hil.controller._exchange import Exchange
 from hil.drives import make_drives
@@ -16,8 +20,13 @@ from hil.emulator import World
 from hil.errors import BusError
 from hil.links import KINDS, LinkKind, Links, kind_of, may_have_drives, open_links
 from hil.reasons import Reason
+from hil.record import Record
+from hil.record.copies import recorded_rig
+from hil.record.manifest import make_manifest
+from hil.record.rows import Layout
+from hil.replay import replay
 from hil.rig import BusSettings, load_rig
-from tests.hil.bench import EXAMPLES, ROVER, Bench, divided, rig_of
+from tests.hil.bench import EXAMPLES, ROVER, Bench, divided, law_of, rig_of
 from tests.ports import free_udp_port
 
 
@@ -245,3 +254,59 @@ def test_the_frames_that_open_a_cycle_are_those_of_the_drives_of_a_bus():
             while (came := link.bus.recv(0)) is not None:
                 nodes[k].add(came.arbitration_id >> 5)
     assert nodes == [{axis.node for axis in rig.on(k).axes} for k in range(2)]
+
+
+def test_a_record_names_the_buses_and_their_axes():
+    rig = divided(rig_of(), 2)
+    law = law_of(ROVER)[0]
+    layout = Layout.of([axis.name for axis in rig.axes], law)
+    buses = make_manifest(rig, layout, law)["buses"]
+    assert [bus["name"] for bus in buses] == ["bus0", "bus1"]
+    assert [axis for bus in buses for axis in bus["axes"]] == [axis.name for axis in rig.axes]
+    assert [bus["channel"] for bus in buses] == [bus.channel for bus in rig.buses]
+
+
+TWO = """[[bus]]
+name = "base"
+interface = "{interface}"
+{first}
+
+[[bus]]
+name = "arm"
+interface = "{interface}"
+{second}
+
+"""
+
+
+@pytest.mark.extended
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(("interface", "place"), [("datagram", "C"), ("udp_multicast", "Python")])
+def test_an_emulated_rig_on_two_buses_is_driven_and_replayed(interface, place, tmp_path):
+    """By the command, with drives in another process."""
+    folder = tmp_path / "rig"
+    shutil.copytree((EXAMPLES / ROVER).parent, folder)
+    text = (folder / "rig.toml").read_text(encoding="utf-8")
+    ports = [free_udp_port() for _ in range(2)]
+    ways = [f'channel = "{port}"' for port in ports]
+    if interface != "datagram":
+        ways = [f'channel = "239.74.163.5"\noptions = {{ port = {port} }}' for port in ports]
+    begin = text.index("[bus]")
+    end = text.index("\n[", begin) + 1
+    buses = TWO.format(interface=interface, first=ways[0], second=ways[1])
+    text = text[:begin] + buses + text[end:]
+    for axis in load_rig(EXAMPLES / ROVER).axes:
+        bus = "base" if "wheel" in axis.name else "arm"
+        name = f'name = "{axis.name}"'
+        assert text.count(name) == 1
+        text = text.replace(name, f'bus = "{bus}"\n{name}')
+    (folder / "rig.toml").write_text(text, encoding="utf-8")
+    words = ["drive", str(folder / "rig.toml"), "--emulate", "--yes", "--duration", "1"]
+    done = CliRunner().invoke(main, [*words, "--out", str(tmp_path / "record"), "--json"])
+    told = json.loads(done.stdout)
+    assert told["reason"] == "END", told
+    assert told["loop"].partition(":")[0] == place
+    record = Record.load(tmp_path / "record")
+    report = replay(record, recorded_rig(tmp_path / "record", record.manifest, False))
+    assert report.passed
+    assert not report.differences
