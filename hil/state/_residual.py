@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hil._limits import SPEED_MARGIN
 from hil.drives import answer_commands
 from hil.reasons import Reason
 from hil.state._differentiation import SLACK, encoder_step
@@ -236,7 +237,7 @@ class Residual:
         measured = servo.use_measured_velocity
         velocities = model.system.freedom_names if measured else model.shape_names
         self.allowances = [allowance_of(axis, rig) for axis in rig.axes]
-        self._fastest = [axis.speed_limit for axis in rig.axes]
+        self._fastest = [axis.speed_limit * (1.0 + SPEED_MARGIN) for axis in rig.axes]  # overspeed
         self._period, self._latency = rig.loop.period, rig.estimator.latency
         n = self.size = len(rig.axes)
         self.torque, self.allowed = np.zeros(n), np.zeros(n)

@@ -199,9 +199,12 @@ def _saved(folder, rng, kind, body, task, drives, period):
     task = _task(rng, kind.removesuffix(" on MIT"), task, period, share)
     latency = float(min(rng.uniform(0.05, 0.3) * period, 1.5e-3))
     jitter = float(rng.choice([0.0, 0.5])) * min(1e-4, 0.1 * period)
+    window = float(rng.uniform(0.7, 0.9)) * period
+    if latency > 0.2 * period:
+        window = 0.9 * period  # shorter than a round trip there, and then arming refuses the rig
     steps = math.ceil(period / 5e-4)
     rig = {
-        "loop": {"rate": 1.0 / period, "receive_window": float(rng.uniform(0.7, 0.9)) * period},
+        "loop": {"rate": 1.0 / period, "receive_window": window},
         "estimator": {
             "latency": latency,
             "bandwidth": float(rng.uniform(15.0, min(40.0, 0.25 / period))),

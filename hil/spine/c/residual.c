@@ -124,7 +124,7 @@ static void take(rig_axis_residual *axis, int i, double y, double t, double a, d
     return;
   }
   passed = t - axis->seen;
-  reach = rig_axes[i].speed * passed + rig_axes[i].slack;
+  reach = rig_axes[i].overspeed * passed + rig_axes[i].slack;
   if (fabs(y - axis->y) > reach) return; /* a wrong frame; an encoder that jumps is lost */
   if (y == axis->y) {
     const double speed = fabs(axis->states[SLOW].w) - RIG_SLIP * grip / rig_residual_rates[SLOW];
