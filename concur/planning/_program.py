@@ -140,6 +140,8 @@ class Search:
             count = len(rows) * int(chosen.sum())
             by_start = np.einsum("jk,ab->jakb", splines.hulls[k] @ splines.start, unit[chosen])
             limit = np.tile(limits[chosen] * self.hulls[k - 1], len(rows))
+            # Control points that the start alone determines are no choice; the dense check remains.
+            limit[~rows.any(axis=(2, 3)).ravel()] = np.inf
             own = [part.reshape(count, part.shape[2] * len(unit)) for part in (rows, by_start)]
             found.append((own[0], own[1], limit))
         return found

@@ -63,6 +63,9 @@ SLOWER = (2.0, 4.0, 8.0)
 EDGE = 0.3
 """Sum of misses of the nearest motion up to which slower ones are tried, m and rad."""
 
+DEARER = (30.0, 1000.0)
+"""Efforts that are tried where no motion of a given duration holds, in that of the first guess."""
+
 POINTS, MORE_POINTS = 14, 3
 """Control points of the splines, and more of them for each goal on the way."""
 
@@ -402,7 +405,17 @@ class Planner:
             made = self._best(search, tries[-1:]) if tries[-1].kept else None
             if made is not None:
                 return made
-        return self._slower(search, tries) if self.duration is None else None
+        return self._slower(search, tries) if self.duration is None else self._dearer(search, tries)
+
+    def _dearer(self, search: Search, tries: list[Found]) -> tuple[Found, Path, Floats] | None:
+        """Motion with more effort, which near the end of the reach outweighs a miss of the goal."""
+        near = min(tries, key=_off)
+        for factor in DEARER:
+            tries.append(replace(search, unit=factor * search.unit).solve(near.unknowns))
+            made = self._best(search, tries[-1:]) if tries[-1].kept else None
+            if made is not None:
+                return made
+        return None
 
     def _blocked(self, tries: list[Found]) -> bool:
         """Whether the last motions pass the same limits by as much, or all of them at the goal."""
@@ -466,9 +479,10 @@ class Planner:
         for factor in SLOWER if near.missed <= EDGE else ():
             given = replace(search, duration=factor * near.time)
             slowed = np.array([*near.unknowns[:-1], given.duration])
-            found = given.measured(slowed).solve(slowed)
-            tries.append(found)
-            made = self._best(given, [found]) if found.kept else None
+            given = given.measured(slowed)
+            tries.append(given.solve(slowed))
+            made = self._best(given, tries[-1:]) if tries[-1].kept else None
+            made = made or self._dearer(given, tries[-1:])
             if made is not None:
                 shorter = search.solve(made[0].unknowns)
                 return (self._best(search, [shorter]) if shorter.kept else None) or made
@@ -536,7 +550,8 @@ class Planner:
         form = self.form
         for _ in range(ROUNDS):
             path, u = form.dense(search.start, found.unknowns, search.wanted)
-            if is_held(form, path, rows_of(form, path, found.time)):
+            rows = rows_of(form, path, found.time)
+            if is_held(form, path, rows):
                 return found, path, u
             peak = self._peaks(path)
             over = peak - 1.0
@@ -548,7 +563,8 @@ class Planner:
                 search.shares,
             )
             raw = search.path(found.unknowns).e - search.bias
-            search = replace(search, shares=shares, bias=path.e - raw)
+            hulls = search.hulls / np.maximum(_speeding(rows), 1.0)
+            search = replace(search, shares=shares, hulls=hulls, bias=path.e - raw)
             found = search.solve(found.unknowns, 12)
         return None
 
@@ -669,3 +685,15 @@ def _distinct(guesses: Iterator[Floats]) -> Iterator[Floats]:
 def _off(found: Found) -> float:
     """How far a motion is from one that counts."""
     return found.excess + 10.0 * found.missed
+
+
+def _speeding(rows: Sequence[Row]) -> Floats:
+    """Excess of speeds, accelerations and jerks over their limits; 0 where all rows hold."""
+    excess = np.zeros(3)
+    for row in rows:
+        for k, kind in enumerate(("speed of ", "acceleration of ", "jerk of ")):
+            if row.holds is False and row.quantity.startswith(kind):
+                assert isinstance(row.value, float)
+                assert row.limit is not None
+                excess[k] = max(excess[k], abs(row.value / row.limit) * 1.0002)
+    return excess

@@ -30,7 +30,7 @@ def planned(problem):
     return cc.plan(*problem, START, GOAL, PlanLimits(torques=5.0, speeds=2.0))
 
 
-@pytest.mark.parametrize("share", [0.15, 0.4, 0.7])
+@pytest.mark.parametrize("share", [0.15, 0.18, 0.4, 0.7])
 def test_torques_do_not_jump_where_a_plan_is_made_again(planned, share) -> None:
     k = round(share * (len(planned.t) - 1))
     smooth = planned.again(planned.q[k], planned.s[k], a=planned.a[k])

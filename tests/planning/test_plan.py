@@ -321,7 +321,13 @@ def test_motions_without_any_limit_but_a_speed_are_planned(floating) -> None:
 @pytest.mark.by_default(2)
 @pytest.mark.parametrize(
     ("place", "reached"),
-    [([1.87, 0.0], True), ([1.89, 0.0], False), ([1.86, 0.0], True), ([1.86, -0.1], True)],
+    [
+        ([1.87, 0.0], True),
+        ([1.89, 0.0], False),
+        ([1.86, 0.0], True),
+        ([1.86, -0.1], True),
+        ([1.855, -0.1], True),
+    ],
 )
 def test_goals_at_the_edge_of_reach_are_those_of_slow_motions(place, reached) -> None:
     """Beside the end of a stretched arm short motions save time; a motion of 3 s has enough."""

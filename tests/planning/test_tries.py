@@ -18,6 +18,7 @@ class Numbers:
     """Search whose guesses are the programs that they need to the goal, and the duration there."""
 
     asked: list[tuple[float, int]] = dataclasses.field(default_factory=list)
+    unit: float = 1.0
 
     def solve(self, unknowns: Any, programs: int = 60) -> Found:
         needed, time = unknowns
@@ -95,9 +96,10 @@ def test_guesses_that_were_left_are_continued_the_nearest_first() -> None:
     planner, search = Tried(nothing, "plan", 1.0, 8, nothing), Numbers()
     _, tries = planner._tried(search, iter(np.array([(99.0, 2.0), (150.0, 3.0)])), 2, None)  # type: ignore[arg-type]
     assert planner._longer(search, tries).time == 2.0  # type: ignore[arg-type, union-attr]
-    assert search.asked[-1] == (59.0, 60)
+    assert search.asked[2:] == [(59.0, 60)]
     with_none = [dataclasses.replace(one, programs=PROGRAMS - 1) for one in tries[:2]]
-    assert planner._longer(search, with_none) is None  # type: ignore[arg-type]
+    assert planner._longer(search, with_none).time == 2.0  # type: ignore[arg-type, union-attr]
+    assert search.asked[3:] == [(59.0, 60)]  # with more effort, from the nearest
 
 
 @pytest.mark.parametrize(("apart", "count"), [(0.9 * SAME, 1), (1.1 * SAME, 2)])
