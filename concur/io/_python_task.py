@@ -9,6 +9,7 @@ from typing import TypeVar
 from concur.control import executed
 from concur.errors import ConcurError, DescriptionError
 from concur.files import read_text
+from concur.tables import file_named
 
 Kind = TypeVar("Kind")
 
@@ -35,7 +36,7 @@ def is_python(path: str | PathLike[str]) -> bool:
     >>> is_python("examples/crane_rig/task.py")
     True
     """
-    return Path(path).suffix.lower() == ".py"
+    return file_named(path).suffix.lower() == ".py"
 
 
 def python_task(path: str | PathLike[str], kind: type[Kind]) -> Kind:

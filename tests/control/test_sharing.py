@@ -89,7 +89,7 @@ def nearest(
     away = root @ (-approach(servo) * s - nominal)
     length, root = np.linalg.norm(away), root @ np.linalg.inv(mass)
     pushes = np.column_stack([root @ np.asarray(servo.model.input_matrix(q)), -away / length])
-    pushes = np.vstack([pushes, np.append(np.zeros(servo.nu), 1.0)])
+    pushes = np.vstack([pushes, np.append(np.zeros(servo.nu), 0.03**0.5)])
     low, high = (-limits, limits) if np.ndim(limits) == 1 else tuple(limits.T)
     ends, aim = (np.append(low, 0.0), np.append(high, length)), np.append(root @ wanted, 0.0)
     return np.asarray(lsq_linear(pushes, aim, ends, tol=1e-14, lsq_solver="exact").x[:-1])

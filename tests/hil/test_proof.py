@@ -295,7 +295,7 @@ def test_a_start_outside_of_the_proof_ends_the_run(tmp_path):
 
 def test_nothing_is_opened_or_sent_without_a_confirmed_proof(tmp_path, monkeypatch):
     rig = mocked(proved_rig(tmp_path))
-    for name in ("make_drives", "open_bus", "Recorder"):
+    for name in ("make_drives", "open_links", "Recorder"):
         monkeypatch.setattr(f"hil.session.{name}", lambda *_, **__: pytest.fail("opened"))
     with pytest.raises(ArmError, match="confirmed on this computer"):
         session(rig, tmp_path, Mode.DRIVE)
