@@ -29,7 +29,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from concur.codegen import as_floats
+from concur.codegen import as_floats, finite_floats
 from concur.errors import DescriptionError, shown
 from concur.formulations import Factor, LagrangianSystem
 from concur.outputs import FunctionOutput, Reference, ReferenceSample, references
@@ -90,7 +90,8 @@ class HangingLoad:
     Notes
     -----
     The margin of the law is the least tension in shares of the weight below the cable, and the
-    least cosine between cables that follow each other. Below 1e-2 of both there is no thrust.
+    least cosine between cables that follow each other. Where either is below 1e-2 there is no
+    thrust.
 
     Examples
     --------
@@ -182,7 +183,7 @@ class HangingLoad:
             Shape (3,), m.
         """
         place = ca.Function("load", [at := ca.SX.sym("q", self.system.nq)], [self._places(at)[-1]])
-        return np.array(place(as_floats(q, "hanging load, `q`")))[:, 0]
+        return np.array(place(finite_floats(q, "hanging load, `q`", (self.system.nq,))))[:, 0]
 
     @cached_property
     def _wanted(self) -> ca.Function:
@@ -195,14 +196,30 @@ class HangingLoad:
                 raise _refused("path", "a reference in R^3 of one formula", came)
             place = graph(t)[0]
         else:
-            place = ca.vertcat(*[ca.SX(part) for part in self.path(t)])
-        if place.shape != (3, 1) or ca.symvar(place) not in ([], [t]):
-            came = f"shape {place.shape}"
+            place = self._expressions(t)
+        others = [symbol.name() for symbol in ca.symvar(place) if not ca.is_equal(symbol, t)]
+        if place.shape != (3, 1) or others:
+            came = f"one that depends on {', '.join(others)}" if others else f"shape {place.shape}"
             raise _refused("path", "three expressions of the time", came)
+        at = ca.Function("at", [t], [place])
+        if not any(np.isfinite(np.array(at(time))).all() for time in (0.0, 1.0)):
+            # So do functions of `math`, which CasADi's symbols pass as NaN.
+            raise _refused("path", "a finite place at 0 or 1 s", "NaN or infinity")
         rows = [place]
         for _ in range(self.order):
             rows.append(ca.jacobian(rows[-1], t))
         return ca.Function("path", [t], [ca.densify(ca.horzcat(*rows))])
+
+    def _expressions(self, t: ca.SX) -> ca.SX:
+        """Expressions of the path, as one column."""
+        try:
+            given: Any = self.path(t)
+            parts = [given] if isinstance(given, ca.SX | ca.DM) else given
+            place = ca.vertcat(*[ca.SX(part) for part in parts])
+        except Exception as error:  # of the user's function, or of CasADi
+            expected = "a function from the time, a CasADi symbol, to three expressions"
+            raise _refused("path", expected, f"{type(error).__name__}: {error}") from error
+        return place
 
     @property
     def reference(self) -> Reference:
@@ -267,7 +284,7 @@ class HangingLoad:
             Shapes (nq,) and (ns,). The state of the law at its start is that of the load at rest,
             so that on a path that begins with an acceleration the tension has an error first.
         """
-        q, s, *_ = self.flat(self._wanted(float(t)))
+        q, s, *_ = self.flat(self._wanted(finite_floats(t, "hanging load, `t`", ())))
         return np.array(q)[:, 0], np.array(s)[:, 0]
 
     def _measured(self, q: ca.SX, v: ca.SX, tension: ca.SX) -> tuple[ca.SX, list[ca.SX]]:

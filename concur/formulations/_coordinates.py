@@ -35,7 +35,8 @@ def pulled_back(system: Any, space: Space, configuration: Any) -> dict[str, Any]
     v = ca.vertcat(*_velocities(system, space, place, moved))
     kinetic, potential, _, held, inputs = system.graph(place, v)
     frames = dict(zip(system.drawn, system._poses.call([place]), strict=True))
-    names = [f.name for f in space.factors if f.name in system.symmetry]
+    kept = [factor.name for factor, _ in _unchanged(system, space, place)]
+    names = [name for name in kept if name in system.symmetry]
     return {
         "kinetic": kinetic,
         "potential": potential,
@@ -80,18 +81,25 @@ def _placed(system: Any, space: Space, configuration: Any) -> ca.SX:
     return place
 
 
+def _unchanged(system: Any, space: Space, place: ca.SX) -> list[tuple[Factor, Factor]]:
+    """Factors of the system that the map leaves as they are, with those of the space."""
+    own, found, at = {factor.name: factor for factor in space.factors}, list[Any](), 0
+    for factor in system.factors:
+        q, at = place[at : at + factor.nq], at + factor.nq
+        same = own.get(factor.name)
+        if same is not None and same.group == factor.group and ca.is_equal(q, same.q, 8):
+            found.append((factor, same))
+    return found
+
+
 def _velocities(system: Any, space: Space, place: ca.SX, moved: ca.SX) -> list[ca.SX]:
     """Velocities of each factor of the system for rates of its configuration."""
-    own = {factor.name: factor for factor in space.factors}
+    own = {factor.name: same.v for factor, same in _unchanged(system, space, place)}
     found, at = list[ca.SX](), 0
     for factor in system.factors:
         q, rate = place[at : at + factor.nq], moved[at : at + factor.nq]
         at += factor.nq
-        same = own.get(factor.name)
-        if same is not None and same.group == factor.group and ca.is_equal(q, same.q, 8):
-            found.append(same.v)
-        else:
-            found.append(_velocity(factor, q, rate))
+        found.append(own[factor.name] if factor.name in own else _velocity(factor, q, rate))
     return found
 
 

@@ -263,8 +263,8 @@ class LagrangianSystem(EvaluatedMethods):
             Configuration of this system by `q` of these factors, shape (nq,). Where its rank is
             lower the other system is singular.
         inputs : mapping of str to casadi.SX, or sequence of str or Motor, optional
-            Inputs in the velocities of these factors, such as a `Motor` for each; default those of
-            this system.
+            Inputs in the velocities of these factors, such as a `Motor` for each; needed if this
+            system has motors, default its inputs. The energy of its rotors is kept.
         name : str, optional
             Name of the other system; default this one's.
 
@@ -277,7 +277,8 @@ class LagrangianSystem(EvaluatedMethods):
         Raises
         ------
         ConcurError
-            If the map gives no configurations, or as of `LagrangianSystem`.
+            If the map gives no configurations, `inputs` lack where this system has motors or repeat
+            their rotors, or as of `LagrangianSystem`.
 
         Examples
         --------
@@ -300,6 +301,16 @@ class LagrangianSystem(EvaluatedMethods):
         own = name or self.name
         space = Space.of(f"system `{own}`", factors)
         arguments = pulled_back(self, space, configuration)
+        if inputs is None and self.motors:
+            expected, came = "inputs in the velocities of the factors", "motors of others"
+            cure = "Give a motor for each, without its rotor."
+            raise space.refused("`inputs`", expected, came, cure)
+        again = [] if isinstance(inputs, str | Mapping) else [*(inputs or ())]
+        if any(motor.rotor for motor in self.motors) and any(
+            isinstance(motor, Motor) and motor.rotor for motor in again
+        ):
+            expected, came = "motors without rotors", "rotors, which the energy has already"
+            raise space.refused("`inputs`", expected, came, "Leave out `rotor`.")
         if inputs is not None:
             arguments["inputs"] = inputs
         return LagrangianSystem(factors=list(space.factors), name=own, **arguments)

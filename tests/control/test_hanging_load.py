@@ -6,6 +6,7 @@ multipliers: no directions, no flat output.
 
 from __future__ import annotations
 
+import math
 from math import factorial
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,11 @@ def test_slack_cables_have_no_thrust() -> None:
         ({"gravity": float("inf")}, "above zero"),
         ({"path": lambda t: [t, t]}, "three expressions"),
         ({"path": lambda t: [t, ca.SX.sym("a"), t]}, "three expressions"),
+        ({"path": lambda t: [t, t, ca.SX.sym("a")]}, "depends on a"),
+        ({"path": lambda _: ca.SX.sym("a", 3)}, "depends on a_0"),
+        ({"path": [0.0, 0.0, 1.0]}, "a function from the time"),
+        ({"path": lambda _: None}, "a function from the time"),
+        ({"path": lambda t: [math.sin(t), 0.0, 0.0]}, "a finite place"),
         ({"path": cc.references.hold([0.0, 0.0])}, "a reference in R\\^3"),
         ({"path": cc.references.waypoints([0, 1, 2], np.eye(3))}, "a reference in R\\^3"),
     ],
@@ -174,6 +180,15 @@ def test_what_does_not_fit_is_refused(change: dict[str, Any], text: str) -> None
     given: dict[str, Any] = {"masses": [1.0, 0.5], "lengths": [0.8], "path": path, "rate": 2.0}
     with pytest.raises(DescriptionError, match=text):
         HangingLoad(**(given | change))
+
+
+def test_a_path_may_be_a_column_and_arguments_are_checked() -> None:
+    law = HangingLoad([1.0, 0.5], [0.8], lambda t: ca.vertcat(ca.sin(t), 0, 0), rate=2.0)
+    rows = HangingLoad([1.0, 0.5], [0.8], lambda t: [ca.sin(t), 0, 0], rate=2.0)
+    np.testing.assert_array_equal(law.start(0.3), rows.start(0.3))
+    for call in (lambda: law.load([0.0, 0.0]), lambda: law.start("x"), lambda: law.start(np.nan)):  # type: ignore[arg-type, return-value]
+        with pytest.raises(ConcurError, match="hanging load"):
+            call()
 
 
 def test_a_reference_is_a_path() -> None:

@@ -14,9 +14,16 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import concur as cc
-from concur.errors import DescriptionError, NonFiniteError, ShapeError, UnknownNameError
+from concur.errors import (
+    ConcurError,
+    DescriptionError,
+    NonFiniteError,
+    ShapeError,
+    UnknownNameError,
+)
 from concur.formulations import Factor
 from concur.groups import quaternion
+from concur.robot import Motor
 from tests.formulations.textbook import (
     DIRECTIONS,
     FORCE,
@@ -487,3 +494,36 @@ def test_factors_are_checked():
         with pytest.raises(DescriptionError, match="expected SO2, SO3, SE2 or SE3"):
             _ = Factor("x", group).pose
     assert Factor("x", "SE3").pose[1].shape == (3, 1)
+
+
+def _cart(**motor):
+    x = Factor("x", "R")
+    drive = Motor("drive", joints={"x": 10.0}, torque=5.0, **motor)
+    return cc.LagrangianSystem(1.5 * x.v**2, 0.0, [x], inputs=[drive])
+
+
+def test_motors_in_other_coordinates_are_given_and_their_rotors_count_once():
+    """A cart of 3 kg, with a rotor of 0.01 kg m^2 behind a gear of 10: 4 kg in all coordinates."""
+    z = Factor("z", "R")
+    for rotor, mass in ((0.0, 3.0), (0.01, 4.0)):
+        with pytest.raises(ConcurError, match="inputs in the velocities of the factors"):
+            _cart(rotor=rotor).in_coordinates([z], 2.0 * z.q)
+        drive = Motor("drive", joints={"z": 20.0}, torque=5.0)
+        moved = _cart(rotor=rotor).in_coordinates([z], 2.0 * z.q, [drive])
+        assert np.allclose(moved.mass_matrix([0.0]), 4.0 * mass, atol=1e-12)
+        assert np.array_equal(moved.control_limits, [5.0])
+    again = Motor("drive", joints={"z": 20.0}, torque=5.0, rotor=0.01)
+    with pytest.raises(ConcurError, match="motors without rotors"):
+        _cart(rotor=0.01).in_coordinates([z], 2.0 * z.q, [again])
+    moved = _cart().in_coordinates([z], 2.0 * z.q, [again])
+    assert np.allclose(moved.mass_matrix([0.0]), 16.0, atol=1e-12)
+
+
+def test_a_factor_that_a_map_changes_loses_its_symmetry_and_others_keep_it():
+    x, y, u = Factor("x", "R"), Factor("y", "R"), Factor("u", "R")
+    kinetic, height = x.v**2 + y.v**2 / 2, ca.cos(y.q)
+    system = cc.LagrangianSystem(kinetic, height, [x, y], symmetry="x")
+    assert system.in_coordinates([x, u], ca.vertcat(x.q, 2.0 * u.q)).symmetry == ("x",)
+    other = Factor("x", "R")
+    mixed = system.in_coordinates([other, u], ca.vertcat(2.0 * other.q, u.q))
+    assert mixed.symmetry == ()
