@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import select
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -192,7 +193,8 @@ def open_links(rig: Rig, clock: Clock | None = None) -> Links:
             opened.append(kind_of(bus).open(bus, clock))
     except BaseException:
         for link in opened:
-            link.close()
+            with suppress(Exception):  # what failed first is raised
+                link.close()
         raise
     return Links(opened, rig.bus_of)
 
@@ -305,14 +307,15 @@ class Links:
             return
         waiting = [link.fileno() for link in self._links]
         if isinstance(clock, MonotonicClock) and min(waiting) >= 0:
-            select.select(waiting, [], [], until - now)
+            select.select(waiting, [], [], max(until - now, 0.0))
         else:
             clock.sleep_until(min(now + STEP, until))
 
     def close(self) -> None:
-        """Close all links."""
-        for link in self._links:
-            link.close()
+        """Close all links, those after one that fails too."""
+        with ExitStack() as stack:
+            for link in reversed(self._links):
+                stack.callback(link.close)
 
     def __enter__(self) -> Links:
         return self

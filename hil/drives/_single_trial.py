@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 ANSWER = 0.02, 0.05
 """Time-outs of a report in cycles, and of one without which the test fails, s."""
 
+MUTE = 3
+"""Cycles without a report, one after the other, after which a test ends."""
+
 
 class Answer(NamedTuple):
     """Answer to a command."""
@@ -170,7 +173,8 @@ class _Trial:
     def _exchange(self, torque: float, attempts: int = 1) -> Answer | None:
         """Command a torque, and read the report."""
         self.sent = self.bus.clock.now()
-        report = self.drive.ask(self.bus, torque, attempts, ANSWER[attempts > 1])
+        patience = ANSWER[1] if attempts > 1 else min(ANSWER[0], self.axis.watchdog / 3.0)
+        report = self.drive.ask(self.bus, torque, attempts, patience)
         if report is not None:
             first = self.origin = report.position if self.origin is None else self.origin
             self.now, self.position = self.sent, self.drive.place(report.position, first)
@@ -203,19 +207,21 @@ class _Trial:
 
         Returns the number of cycles, and the factor that the load permits.
         """
-        answered, factor, done = False, math.inf, 0
+        missed, factor, done = 0, math.inf, 0
         while done < cycles and (factor >= 1.0 or torque * self.direction < 0.0):
             done += 1
             report = self._exchange(torque)
+            missed = missed + 1 if report is None else 0
+            if missed >= MUTE:
+                raise self._off(None)
             if report is not None:
-                answered = True
                 if report.off:
                     raise self._off(report)
                 if course is not None and self.now > course.begin:
                     course.keep(self.now, self.position, self.load.torque)
                     factor = course.permitted(self.now, self.position)
             self.bus.clock.sleep_until(self.sent + self.drive.rig.loop.period)
-        if not answered:
+        if missed == done:
             raise self._off(None)
         return done, factor
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import shutil
 import time
@@ -78,6 +79,42 @@ def test_a_wait_ends_at_its_instant(ends):
     until = near.clock.now() + 0.02
     assert near.receive(until) is None
     assert until <= near.clock.now() < until + 0.2
+
+
+def test_an_instant_that_passes_before_the_wait_ends_it(ends):
+    near, _ = ends
+
+    class Late(MonotonicClock):
+        def __init__(self):
+            super().__init__()
+            self.late, self.calls = 0.0, 0
+
+        def now(self):
+            self.calls += 1
+            if self.calls == 4:  # after that of the argument, and two of `receive`
+                self.late = 1.0
+            return super().now() + self.late
+
+    near.clock = Late()
+    assert near.receive(near.clock.now() + 0.5) is None
+
+
+@pytest.mark.parametrize("k", [0, 1])
+def test_links_are_closed_after_one_whose_closing_fails(ends, monkeypatch, k):
+    near, _ = ends
+    closed = []
+
+    def close(own, fails):
+        closed.append(own)
+        if fails:
+            raise OSError("unplugged")
+
+    with monkeypatch.context() as patch:
+        for own in range(2):
+            patch.setattr(near[own], "close", functools.partial(close, own, own == k))
+        with pytest.raises(OSError, match="unplugged"):
+            near.close()
+    assert sorted(closed) == [0, 1]
 
 
 def test_a_clock_that_stands_still_ends_a_wait(ends):

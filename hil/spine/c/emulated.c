@@ -237,8 +237,8 @@ int main(int count, char **given) {
   shared->ready = 1;
   while (!shared->end && getppid() == parent) {
     ppoll(links, (nfds_t)n, &nap, 0);
+    instant = now(); /* before what is read below: a frame that waits is not late */
     while (serve(links, n, watchdog)) continue;
-    instant = now();
     watch(instant, watchdog);
     move(instant);
   }

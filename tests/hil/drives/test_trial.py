@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 
@@ -528,6 +529,28 @@ def test_a_confirmed_drive_whose_report_shows_its_torque_is_refused():
         armed(Earlier("mini-cheetah", works=0), watchdog_confirmed=True)
     checks, _ = armed(Earlier("mini-cheetah"), watchdog_confirmed=True)
     assert [c.finding for c in checks if c.what.startswith("watchdog in")] == [Finding.UNKNOWN]
+
+
+@pytest.mark.parametrize(("lost", "fits"), [(2, True), (3, False), (1000, False)])
+def test_a_drive_that_falls_mute_under_the_load_gets_no_more_of_it(lost, fits):
+    motor, left, loads = Motor(), [lost], list[float]()
+
+    def answer(message, now):
+        replies = motor.answer(message, now)
+        if abs(motor.torque) > 0.01 and left[0]:
+            left[0] -= 1
+            loads.append(motor.torque)
+            return []
+        return replies
+
+    bus = AnsweringBus(answer)
+    try:
+        with contextlib.nullcontext() if fits else pytest.raises(DriveError, match="no answer"):
+            make_drive(watchdog=0.05).prepare(bus)
+    finally:
+        bus.close()
+    assert len(loads) <= 3
+    assert fits or motor.torque == 0.0
 
 
 @pytest.mark.parametrize("after", [0.03, 0.08, 0.15, 0.25])
